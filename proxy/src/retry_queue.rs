@@ -3,8 +3,8 @@
 //! The [`queue`] is bounded and survives a restart: each [`item`] is appended to a [`journal`]. New items that do not
 //! fit are dropped, which leaves the estimate charged. A settlement may charge more than the estimate, so it is never
 //! dropped for a void. Items in the journals of [`others`] that do not fit stay on the disk. [`delivery`] sends an item
-//! only to the ledger of its hold. [`lacking`] holds the items that a failed write left out of the journal; they are
-//! written as soon as possible.
+//! only to the ledger of its hold. [`writing`] appends the items that the journal is [`lacking`], outside of the calls
+//! that queue them.
 
 pub mod delivery;
 pub mod item;
@@ -12,6 +12,7 @@ pub mod journal;
 mod lacking;
 pub mod others;
 pub mod queue;
+mod writing;
 
 use crate::metrics::Metrics;
 use crate::store_health::StoreHealth;
@@ -29,7 +30,7 @@ use std::time::Duration;
 use store::Store;
 use store::call::hold::HoldName;
 use store::call::settle::Settle;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 /// Pause after a batch of which the store accepted no item.
@@ -39,25 +40,28 @@ const NOTHING_DELIVERABLE_PAUSE: Duration = Duration::from_secs(2);
 /// Interval for taking over the journals of processes that ended, and for writing items that the own journal lacks.
 const TAKE_OVER_EVERY: Duration = Duration::from_secs(2);
 
-/// The journal is rewritten when it has this many lines for each item that fits into the queue.
-const JOURNAL_LINES_PER_ITEM: usize = 2;
-
 /// The retry queue.
 #[derive(Debug)]
 pub struct RetryQueue {
     queue: Mutex<Queue>,
+    /// Locked before the queue, never after it: the lock is held during disk writes.
     journal: Mutex<Journal>,
-    /// Locked after the journal.
+    /// Locked after the queue.
     lacking: Mutex<Lacking>,
-    /// Locked before the queue, never after it: the lock is held during disk reads. `None` once this process is about
-    /// to end.
+    /// Locked before the journal: the lock is held during disk reads. `None` once this process is about to end.
     others: Mutex<Option<OtherJournals>>,
+    /// Number of the journal's lines.
+    journal_lines: AtomicUsize,
     dropped: AtomicU64,
     /// Number of items in the last batch that belong to another ledger, or to accounts whose writes the store lacks.
     elsewhere: AtomicUsize,
     /// Maximum number of queued items.
     limit: usize,
     wake: Notify,
+    /// Notified when the journal is no longer up to date with the queue.
+    outdated: Notify,
+    /// Number of the last item that an attempt was made to write.
+    attempted: watch::Sender<u64>,
 }
 
 impl RetryQueue {
@@ -75,22 +79,31 @@ impl RetryQueue {
             lacking: Mutex::default(),
             others: Mutex::new(Some(others)),
             limit,
+            journal_lines: AtomicUsize::new(0),
             dropped: AtomicU64::new(0),
             elsewhere: AtomicUsize::new(0),
             wake: Notify::new(),
+            outdated: Notify::new(),
+            attempted: watch::Sender::new(0),
         };
         retry_queue.take_over()?;
         Ok(retry_queue)
     }
 
-    /// Queues a settlement for the ledger of its hold.
-    pub fn settle(&self, settle: Settle, origin: &Origin) {
-        self.push(Item::settle(settle, origin));
+    /// Queues a settlement for the ledger of its hold, and waits for the journal unless the disk hangs.
+    pub async fn settle(&self, settle: Settle, origin: &Origin) {
+        self.enqueue(Item::settle(settle, origin)).await;
     }
 
-    /// Queues a void for the ledger that may have opened the hold.
-    pub fn void(&self, name: HoldName, origin: &Origin) {
-        self.push(Item::void(name, origin));
+    /// Queues a void for the ledger that may have opened the hold, and waits for the journal unless the disk hangs.
+    pub async fn void(&self, name: HoldName, origin: &Origin) {
+        self.enqueue(Item::void(name, origin)).await;
+    }
+
+    async fn enqueue(&self, item: Item) {
+        if let Some(number) = self.push(item) {
+            self.attempted(number).await;
+        }
     }
 
     /// Returns the number of items.
@@ -111,11 +124,11 @@ impl RetryQueue {
 
     /// Returns the number of lines of the journal, at least one for each item in it.
     pub fn journal_lines(&self) -> usize {
-        self.journal().lines()
+        self.journal_lines.load(Ordering::Relaxed)
     }
 
-    /// Items that are in memory alone, because the journal could not be written. They may have been delivered in the
-    /// last two seconds.
+    /// Items that are in memory alone, because the journal could not be written yet. They may have been delivered in
+    /// the last two seconds.
     pub fn unwritten(&self) -> usize {
         self.lacking().unwritten()
     }
@@ -126,51 +139,28 @@ impl RetryQueue {
     }
 
     /// Removes the journal if the queue is empty; otherwise the next process takes it over. The journal also stays
-    /// while a take-over is in progress.
+    /// while a take-over is in progress. Blocks on the disk.
     pub fn close(&self) {
         let Some(mut others) = self.others.try_lock() else {
             return;
         };
         *others = None;
-        let queue = self.queue();
-        if queue.is_empty() {
-            self.journal().remove();
-        }
-    }
-
-    /// Writes the items that the journal lacks after a failed write. Returns the items that exist only in memory
-    /// because the write failed again: they are lost if the process ends. Blocks on the disk.
-    pub fn catch_up(&self) -> Vec<Item> {
-        let queue = self.queue();
         let mut journal = self.journal();
-        let mut lacking = self.lacking();
-        lacking.retain(queue.items());
-        if lacking.is_empty() {
-            return Vec::new();
+        if self.is_empty() {
+            journal.remove();
         }
-        // Little space is enough for a few lines. A file that can no longer be written is replaced.
-        let mut written = Err(());
-        if !self.is_long(&journal) && !lacking.is_unsynced() {
-            written = journal.append(lacking.items()).map_err(drop);
-        }
-        if written.is_err() {
-            written = journal.rewrite(queue.items()).map_err(drop);
-        }
-        if written.is_ok() {
-            tracing::info!(items = queue.len(), "the retry journal has every item again");
-            lacking.clear();
-        }
-        lacking.only_in_memory()
     }
 
     /// Removes the files that were kept for items that are now in the journal.
     fn remove_kept_files(&self) {
-        let mut others = self.others.lock();
-        if let Some(others) = &mut *others
-            && others.has_kept()
-            && self.lacking().is_empty()
-            && self.sync()
-        {
+        if let Some(others) = &mut *self.others.lock() {
+            self.remove_kept(others);
+        }
+    }
+
+    /// If power fails, the disk must have the items in the own journal or in the kept files.
+    fn remove_kept(&self, others: &mut OtherJournals) {
+        if others.has_kept() && !self.lacking().needs_kept_files() && self.sync() {
             others.remove_kept();
         }
     }
@@ -215,29 +205,21 @@ impl RetryQueue {
             // Items were queued meanwhile. The files stay as they are.
             return Ok(());
         }
-        let mut journal = self.journal();
-        let written = journal.append(found.items());
-        if written.is_err() {
-            found.leave_divided_files();
-            self.lacking().in_kept_files(found.items());
-        }
-        let items = found.take_items();
-        tracing::info!(items = items.len(), "taken over from a process that ended");
-        for item in items {
+        self.lacking().in_kept_files(found.items());
+        for item in found.take_items() {
             queue.push(item);
         }
-        drop((queue, journal));
+        drop(queue);
+        tracing::info!(items, "taken over from a process that ended");
         self.wake.notify_one();
-        // If power fails, the disk must have the items in one of both files.
-        if written.is_ok() && self.sync() {
-            others.remove(found);
-        } else {
-            others.keep(found);
-        }
+        others.keep(found);
+        self.write(true);
+        self.remove_kept(others);
         Ok(())
     }
 
-    fn push(&self, item: Item) {
+    /// Queues an item. Returns its number for the journal, unless it does not fit.
+    fn push(&self, item: Item) -> Option<u64> {
         let mut queue = self.queue();
         let dropped = queue.push(item.clone());
         if let Some(dropped) = &dropped {
@@ -245,22 +227,13 @@ impl RetryQueue {
             tracing::error!(item = ?dropped, "the retry queue is full; the estimate stays charged");
         }
         if dropped.as_ref() == Some(&item) {
-            return;
+            return None;
         }
-        let mut journal = self.journal();
-        let mut is_written = false;
-        if self.is_long(&journal) && journal.rewrite(queue.items()).is_ok() {
-            self.lacking().clear();
-            is_written = true;
-        }
-        if !is_written && journal.append([&item]).is_err() {
-            self.lacking().in_memory(item);
-        }
+        let number = self.lacking().in_memory(item);
+        drop(queue);
         self.wake.notify_one();
-    }
-
-    fn is_long(&self, journal: &Journal) -> bool {
-        journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit
+        self.outdated.notify_one();
+        Some(number)
     }
 
     /// Takes over the journals of processes that ended, and writes items that the own journal lacks, forever.

@@ -100,7 +100,7 @@ impl Authorizer {
             };
             let reply = match request.execute(keys, &self.store).await {
                 Ok(reply) => reply,
-                Err(error) => return Err(self.void_lost(&error, charge, name, origin(&view))),
+                Err(error) => return Err(self.void_lost(&error, charge, name, origin(&view)).await),
             };
             self.require_decision(&reply, &view, &plan, &name.account)?;
             let AuthorizeReply { outcome, view: seen } = reply;
@@ -113,7 +113,7 @@ impl Authorizer {
             match outcome {
                 // Ids are random, so a known id means that an earlier execution of this call used it and its reply was
                 // lost.
-                Outcome::KnownId => self.retry_queue.void(name.clone(), &origin),
+                Outcome::KnownId => Box::pin(self.retry_queue.void(name.clone(), &origin)).await,
                 _ if is_rejection_of_key(&outcome) => key.record_rejection(),
                 _ => {}
             }
@@ -166,7 +166,7 @@ impl Authorizer {
     }
 
     /// Queues a void if the failed execution may have charged.
-    fn void_lost(
+    async fn void_lost(
         &self,
         error: &StoreError,
         charge: Option<&Charge<'_>>,
@@ -182,7 +182,7 @@ impl Authorizer {
             );
         }
         if charge.is_some() && error.may_have_run() {
-            self.retry_queue.void(name.clone(), &origin);
+            Box::pin(self.retry_queue.void(name.clone(), &origin)).await;
         }
         NoDecision
     }

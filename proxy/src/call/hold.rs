@@ -137,7 +137,7 @@ impl HoldSettler {
             "a settlement has to wait"
         );
         self.metrics.settlement_waits();
-        self.retry_queue.settle(settle, &origin);
+        Box::pin(self.retry_queue.settle(settle, &origin)).await;
         Settlement::Waits
     }
 

@@ -182,7 +182,7 @@ impl Delivery {
         let queue = retry_queue.queue();
         self.history.forget_dropped(retry_queue.dropped(), &queue);
         if queue.is_empty() {
-            retry_queue.journal().clear();
+            retry_queue.outdated.notify_one();
         }
         result
     }

@@ -34,6 +34,10 @@ pub struct Journal {
     len: u64,
     /// Whether an incomplete line may follow them.
     is_torn: bool,
+    /// Whether the last attempt to append failed.
+    cannot_append: bool,
+    /// Whether the last attempt to rewrite the file failed.
+    cannot_rewrite: bool,
 }
 
 impl Journal {
@@ -58,6 +62,8 @@ impl Journal {
             lines: 0,
             len: 0,
             is_torn: false,
+            cannot_append: false,
+            cannot_rewrite: false,
         })
     }
 
@@ -71,10 +77,20 @@ impl Journal {
         self.lines
     }
 
+    /// Returns whether the last attempt to append succeeded.
+    pub fn can_append(&self) -> bool {
+        !self.cannot_append
+    }
+
+    /// Returns whether the last attempt to rewrite the file succeeded.
+    pub fn can_rewrite(&self) -> bool {
+        !self.cannot_rewrite
+    }
+
     /// Appends all of the items, or none.
     ///
     /// # Errors
-    /// The write failed, which is logged here.
+    /// The write failed, which is logged here unless the one before failed too.
     pub fn append<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) -> std::io::Result<()> {
         let written = Lines::new(items).and_then(|lines| {
             self.truncate_torn()?;
@@ -85,8 +101,11 @@ impl Journal {
             self.len += lines.len();
             Ok(())
         });
+        let was_failing = std::mem::replace(&mut self.cannot_append, written.is_err());
         if let Err(error) = &written {
-            tracing::error!(path = %self.path.display(), %error, "the retry journal cannot be written");
+            if !was_failing {
+                tracing::error!(path = %self.path.display(), %error, "the retry journal cannot be written");
+            }
             // If this fails too, the next write tries again.
             drop(self.truncate_torn());
         }
@@ -106,21 +125,24 @@ impl Journal {
     /// nothing is lost if the process is killed or power fails meanwhile.
     ///
     /// # Errors
-    /// The write failed, which is logged here. The old file stays.
+    /// The write failed, which is logged here unless the one before failed too. The old file stays.
     pub fn rewrite<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) -> std::io::Result<()> {
         let written = Lines::new(items).and_then(|lines| {
             // This unlocks the old file. A process that was waiting for the lock then finds another file under the
             // name.
             self.file = create(&self.opening, &self.path, &lines.text)?;
             (self.lines, self.len, self.is_torn) = (lines.count, lines.len(), false);
+            self.cannot_append = false;
             Ok(())
         });
-        written.inspect_err(|error| {
+        let was_failing = std::mem::replace(&mut self.cannot_rewrite, written.is_err());
+        if let (Err(error), false) = (&written, was_failing) {
             tracing::error!(path = %self.path.display(), %error, "the retry journal cannot be rewritten");
-        })
+        }
+        written
     }
 
-    /// Returns the file, to be synced without a lock on the journal. What was appended may not be on the disk: an append
+    /// Returns the file, to be synced without a lock on the journal. The disk may not have what was appended: an append
     /// does not wait for it.
     ///
     /// # Errors
@@ -140,8 +162,12 @@ impl Journal {
         drop(std::fs::remove_file(&self.path));
     }
 
-    /// Empties the file.
+    /// Empties the file. The next write is tried whatever the last one did.
     pub fn clear(&mut self) {
+        (self.cannot_append, self.cannot_rewrite) = (false, false);
+        if self.lines == 0 && !self.is_torn {
+            return;
+        }
         match self.file.set_len(0) {
             Ok(()) => (self.lines, self.len, self.is_torn) = (0, 0, false),
             Err(error) => {

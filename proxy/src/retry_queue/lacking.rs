@@ -1,38 +1,75 @@
-//! Items of the queue that are not in the journal because a write failed, until a later write succeeds.
+//! Items of the queue that are not in the journal: new ones until they are written, and those that a failed write left
+//! out.
 
 use super::item::Item;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Items that the journal lacks.
 #[derive(Debug, Default)]
 pub struct Lacking {
-    /// In memory only: lost if the process ends.
-    in_memory: HashSet<Item>,
-    /// Also in the kept journals of processes that ended.
-    in_kept_files: HashSet<Item>,
+    items: HashMap<Item, Lack>,
+    /// Number of items recorded so far.
+    recorded: u64,
     /// Whether the file must be rewritten since the disk may not have its lines.
     is_unsynced: bool,
 }
 
+/// How an item is lacking.
+#[derive(Debug)]
+struct Lack {
+    /// Its number among all that were recorded.
+    number: u64,
+    /// Whether the kept journal of a process that ended has it. Otherwise it is lost if the process ends.
+    is_in_kept_file: bool,
+}
+
 impl Lacking {
-    /// Returns whether the journal has every item.
-    pub fn is_empty(&self) -> bool {
-        self.in_memory.is_empty() && self.in_kept_files.is_empty() && !self.is_unsynced
+    /// Returns whether a kept file is still needed.
+    pub fn needs_kept_files(&self) -> bool {
+        self.is_unsynced || self.items.values().any(|lack| lack.is_in_kept_file)
     }
 
-    /// Records an item that is in no file.
-    pub fn in_memory(&mut self, item: Item) {
-        self.in_memory.insert(item);
+    /// Records an item that is in no file. Returns its number.
+    pub fn in_memory(&mut self, item: Item) -> u64 {
+        self.record(item, false)
     }
 
     /// Records items whose old files are kept.
     pub fn in_kept_files<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) {
-        self.in_kept_files.extend(items.into_iter().cloned());
+        for item in items {
+            self.record(item.clone(), true);
+        }
+    }
+
+    fn record(&mut self, item: Item, is_in_kept_file: bool) -> u64 {
+        self.recorded += 1;
+        let number = self.recorded;
+        let lack = Lack {
+            number,
+            is_in_kept_file,
+        };
+        self.items.insert(item, lack);
+        number
+    }
+
+    /// Returns the number of the item that was recorded last.
+    pub fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
+    /// Forgets the items up to this number, since the journal has them.
+    pub fn written(&mut self, up_to: u64) {
+        self.items.retain(|_, lack| lack.number > up_to);
     }
 
     /// Records that the disk may lack lines of the file.
     pub fn unsynced(&mut self) {
         self.is_unsynced = true;
+    }
+
+    /// Records that the disk has the file.
+    pub fn synced(&mut self) {
+        self.is_unsynced = false;
     }
 
     /// Whether the disk may lack lines of the file.
@@ -41,29 +78,36 @@ impl Lacking {
     }
 
     /// Forgets all items except these, which are still queued.
-    pub fn retain<'a>(&mut self, waiting: impl Iterator<Item = &'a Item>) {
-        let waiting: HashSet<&Item> = waiting.collect();
-        self.in_memory.retain(|item| waiting.contains(item));
-        self.in_kept_files.retain(|item| waiting.contains(item));
+    pub fn retain<'a>(&mut self, queued: impl Iterator<Item = &'a Item>) {
+        if self.items.is_empty() {
+            return;
+        }
+        let queued: HashSet<&Item> = queued.collect();
+        self.items.retain(|item, _| queued.contains(item));
     }
 
-    /// Returns all items.
-    pub fn items(&self) -> impl Iterator<Item = &Item> {
-        self.in_memory.iter().chain(&self.in_kept_files)
+    /// Returns all items, in the order in which they were recorded.
+    pub fn items(&self) -> Vec<Item> {
+        let mut items: Vec<_> = self.items.iter().collect();
+        items.sort_unstable_by_key(|(_, lack)| lack.number);
+        items.into_iter().map(|(item, _)| item.clone()).collect()
     }
 
     /// The number of those that are lost if the process ends.
     pub fn unwritten(&self) -> usize {
-        self.in_memory.len()
+        let lacks = self.items.values();
+        lacks.filter(|lack| !lack.is_in_kept_file).count()
     }
 
     /// Those that are lost if the process ends.
     pub fn only_in_memory(&self) -> Vec<Item> {
-        self.in_memory.iter().cloned().collect()
+        let lacking = self.items.iter().filter(|(_, lack)| !lack.is_in_kept_file);
+        lacking.map(|(item, _)| item.clone()).collect()
     }
 
-    /// Records that the journal has all items.
+    /// Records that no item is queued.
     pub fn clear(&mut self) {
-        *self = Self::default();
+        self.items.clear();
+        self.is_unsynced = false;
     }
 }

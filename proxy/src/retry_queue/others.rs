@@ -67,6 +67,8 @@ struct Found {
     items: Items,
     /// The file that will replace this one; `None` if all of its lines are taken over.
     rest: Option<Rest>,
+    /// Whether it was logged that the file cannot be removed.
+    is_reported: bool,
 }
 
 /// The first settlements and the first voids of a file, and the number of its other complete lines.
@@ -120,7 +122,7 @@ impl OtherJournals {
     /// Removes the files that were kept or could not be removed before. Must not be called while their items are
     /// queued and missing in the own journal.
     pub fn remove_kept(&mut self) {
-        self.unremoved.retain_mut(|found| found.end().is_err());
+        self.unremoved.retain_mut(|found| !found.is_ended());
     }
 
     /// Locks and reads the journals of ended processes. Takes at most `room` items: settlements before voids, since
@@ -180,6 +182,7 @@ impl OtherJournals {
                 path,
                 items,
                 rest: None,
+                is_reported: false,
             }),
             Err(error) => {
                 if self.is_new(&path, Fault::Unreadable) {
@@ -231,13 +234,11 @@ impl OtherJournals {
 
     /// Removes the files whose items are now in the own journal, except for their rests.
     pub fn remove(&mut self, found: LeftBehind) {
-        for mut found in found.files {
-            if let Err(error) = found.end() {
-                let path = found.path.display();
-                tracing::error!(%path, %error, "a retry journal that was taken over cannot be removed");
-                self.unremoved.push(found);
-            }
-        }
+        let unremoved = found.files.into_iter().filter_map(|mut found| {
+            let is_ended = found.is_ended();
+            (!is_ended).then_some(found)
+        });
+        self.unremoved.extend(unremoved);
     }
 
     /// Keeps the files whose items are queued but not in the own journal: if this process ends before it delivers them,
@@ -262,14 +263,19 @@ impl LeftBehind {
             .flat_map(|items| items.settlements.into_iter().chain(items.voids))
             .collect()
     }
-
-    /// Leaves the files that have a rest as they are: the items that are queued from them must be in the own journal.
-    pub fn leave_divided_files(&mut self) {
-        self.files.retain(|found| found.rest.is_none());
-    }
 }
 
 impl Found {
+    /// Replaces the file by its rest, or removes it. Returns whether that succeeded; a failure is logged once.
+    fn is_ended(&mut self) -> bool {
+        let Err(error) = self.end() else { return true };
+        if !std::mem::replace(&mut self.is_reported, true) {
+            let path = self.path.display();
+            tracing::error!(%path, %error, "a retry journal that was taken over cannot be removed");
+        }
+        false
+    }
+
     /// Replaces the file by its rest, or removes it.
     fn end(&mut self) -> std::io::Result<()> {
         if let Some(rest) = &mut self.rest {

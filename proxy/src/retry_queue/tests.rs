@@ -3,7 +3,9 @@
 use super::journal::tests::{
     SMALL_FILE_BYTES, fresh, item, run_with_small_files, settlement, small_file_folder,
 };
+use super::writing::JOURNAL_LINES_PER_ITEM;
 use super::*;
+use crate::fixture::SOON;
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -20,11 +22,11 @@ fn items_that_could_not_be_written_are_written_once_there_is_room() {
     };
     let retry_queue = RetryQueue::open(&dir, SMALL_FILE_BYTES).unwrap();
     let mut pushed = 0;
-    while retry_queue.lacking().is_empty() {
+    while retry_queue.unwritten() == 0 {
         pushed += 1;
-        retry_queue.push(item(&format!("allow_{pushed}")));
+        push(&retry_queue, item(&format!("allow_{pushed}")));
     }
-    retry_queue.push(item("allow_last"));
+    push(&retry_queue, item("allow_last"));
     let lost = retry_queue.catch_up();
     assert!(lost.contains(&item("allow_last")) && lost.len() == 2, "{lost:?}");
     assert_eq!(
@@ -102,6 +104,12 @@ fn items_that_do_not_fit_on_the_disk_stay_in_the_old_journal() {
     );
 }
 
+/// Queues an item and writes it.
+fn push(retry_queue: &RetryQueue, item: Item) {
+    retry_queue.push(item);
+    retry_queue.write(false);
+}
+
 /// Returns the items that other processes would take over if this process were killed now.
 fn written(retry_queue: &RetryQueue) -> Vec<Item> {
     let path = retry_queue.journal().path().to_owned();
@@ -123,7 +131,7 @@ fn waiting_items_are_in_the_journal_which_stays_short() {
             let first = retry_queue.queue().batch(1, |_| true).0;
             retry_queue.queue().remove(first[0].0);
         }
-        retry_queue.push(item(&format!("allow_{at}")));
+        push(&retry_queue, item(&format!("allow_{at}")));
         let waits: Vec<Item> = retry_queue.queue().items().cloned().collect();
         let written = written(&retry_queue);
         assert!(written.ends_with(&waits), "{at}: {written:?}");
@@ -145,7 +153,7 @@ fn a_process_that_ends_leaves_a_journal_only_if_items_wait_and_takes_over_none()
     let dir = fresh("closed");
     let files = || std::fs::read_dir(&dir).unwrap().count();
     let retry_queue = RetryQueue::open(&dir, 3).unwrap();
-    retry_queue.push(item("allow_1"));
+    push(&retry_queue, item("allow_1"));
     assert!(!retry_queue.is_empty());
     retry_queue.close();
     assert_eq!(files(), 1, "for the next process");
@@ -170,7 +178,7 @@ fn an_item_that_does_not_fit_is_counted_and_not_written() {
     let dir = fresh("too-many");
     let retry_queue = RetryQueue::open(&dir, 2).unwrap();
     for id in ["allow_1", "allow_2", "allow_3"] {
-        retry_queue.push(item(id));
+        push(&retry_queue, item(id));
     }
     assert_eq!(
         (
@@ -188,7 +196,7 @@ fn an_item_that_does_not_fit_is_counted_and_not_written() {
 fn only_deliverable_items_prevent_a_take_over() {
     let dir = fresh("elsewhere");
     let retry_queue = RetryQueue::open(&dir, 3).unwrap();
-    retry_queue.push(item("allow_1"));
+    push(&retry_queue, item("allow_1"));
     let leave = |ids: &[&str]| {
         let mut left = Journal::open(&dir).unwrap();
         left.append(&ids.iter().map(|id| item(id)).collect::<Vec<_>>())
@@ -227,7 +235,7 @@ fn leave(dir: &Path, items: &[Item], text: &[u8]) -> PathBuf {
 fn with_elsewhere(dir: &Path, limit: usize, ids: &[&str]) -> RetryQueue {
     let retry_queue = RetryQueue::open(dir, limit).unwrap();
     for id in ids {
-        retry_queue.push(item(id));
+        push(&retry_queue, item(id));
     }
     retry_queue.elsewhere.store(ids.len(), Ordering::Relaxed);
     retry_queue
@@ -339,8 +347,8 @@ fn kept_journals_outlast_a_take_over_that_finds_nothing() {
         let found = others.as_mut().unwrap().read(9).unwrap();
         others.as_mut().unwrap().keep(found);
     }
-    retry_queue.lacking().in_kept_files(&[item("allow_1")]);
     retry_queue.queue().push(item("allow_1"));
+    retry_queue.lacking().in_kept_files(&[item("allow_1")]);
     all_elsewhere(&retry_queue);
     retry_queue.take_over().unwrap();
     assert!(kept.exists(), "the own journal lacks its item");
@@ -353,10 +361,7 @@ fn a_journal_is_removed_only_once_the_disk_has_its_items() {
     let dir = fresh("unsynced");
     let retry_queue = RetryQueue::open(&dir, 9).unwrap();
     // A pipe can be written, but not be synced.
-    let (_reader, writer) = std::io::pipe().unwrap();
-    retry_queue
-        .journal()
-        .write_to(std::fs::File::from(std::os::fd::OwnedFd::from(writer)));
+    let _reader = write_to_pipe(&retry_queue);
     let left = leave(&dir, &[settlement("allow_1"), item("allow_2")], b"");
     retry_queue.take_over().unwrap();
     assert_eq!(retry_queue.len(), 2);
@@ -367,5 +372,107 @@ fn a_journal_is_removed_only_once_the_disk_has_its_items() {
     assert_eq!(written(&retry_queue), [settlement("allow_1"), item("allow_2")]);
     retry_queue.remove_kept_files();
     assert!(!left.exists());
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// Replaces the journal's file by a pipe, whose other end is returned.
+fn write_to_pipe(retry_queue: &RetryQueue) -> std::io::PipeReader {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let file = std::fs::File::from(std::os::fd::OwnedFd::from(writer));
+    retry_queue.journal().write_to(file);
+    reader
+}
+
+/// Prevents that the journal is rewritten as long as the returned directory is there.
+fn prevent_rewriting(retry_queue: &RetryQueue) -> PathBuf {
+    let path = retry_queue.journal().path().to_string_lossy().into_owned();
+    let opening = PathBuf::from(path.replace("pending.jsonl", "opening"));
+    std::fs::create_dir(&opening).unwrap();
+    opening
+}
+
+/// On a full disk, each attempt is as long as the queue.
+#[test]
+fn after_a_failed_write_only_a_retry_tries_again() {
+    let dir = fresh("failed");
+    let retry_queue = RetryQueue::open(&dir, 9).unwrap();
+    drop(write_to_pipe(&retry_queue));
+    let prevented = prevent_rewriting(&retry_queue);
+    push(&retry_queue, item("allow_1"));
+    assert_eq!(retry_queue.catch_up(), [item("allow_1")]);
+    std::fs::remove_dir(prevented).unwrap();
+    push(&retry_queue, item("allow_2"));
+    assert_eq!((retry_queue.unwritten(), retry_queue.len()), (2, 2));
+    assert_eq!(retry_queue.catch_up(), []);
+    push(&retry_queue, item("allow_3"));
+    assert_eq!(retry_queue.unwritten(), 0);
+    let mut written = written(&retry_queue);
+    assert_eq!(written.pop(), Some(item("allow_3")));
+    assert_eq!(written, [item("allow_1"), item("allow_2")]);
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_long_journal_that_cannot_be_rewritten_is_appended_to_until_a_retry() {
+    let dir = fresh("outgrown");
+    let retry_queue = RetryQueue::open(&dir, 1).unwrap();
+    let prevented = prevent_rewriting(&retry_queue);
+    let replace = |id: &str| {
+        let first = retry_queue.queue().batch(1, |_| true).0;
+        first.iter().for_each(|(at, _)| retry_queue.queue().remove(*at));
+        push(&retry_queue, item(id));
+        retry_queue.journal_lines()
+    };
+    assert_eq!(["allow_1", "allow_2", "allow_3"].map(replace), [1, 2, 3]);
+    std::fs::remove_dir(prevented).unwrap();
+    assert_eq!(replace("allow_4"), 4);
+    assert_eq!(retry_queue.catch_up(), []);
+    assert_eq!(written(&retry_queue), [item("allow_4")]);
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// The pipe is full, so that a write hangs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_disk_that_hangs_holds_up_no_call() {
+    let dir = fresh("hangs");
+    let retry_queue = Arc::new(RetryQueue::open(&dir, 9).unwrap());
+    let disk = write_to_pipe(&retry_queue);
+    let fill = [0; 1 << 16];
+    retry_queue.journal().file().unwrap().write_all(&fill).unwrap();
+    tokio::spawn(Arc::clone(&retry_queue).follow_new());
+    let queued = async {
+        for number in 1..=3 {
+            retry_queue.enqueue(settlement(&format!("allow_{number}"))).await;
+        }
+        tokio::task::yield_now().await;
+    };
+    timeout(SOON, queued).await.expect("no call waits for the disk");
+    assert_eq!((retry_queue.len(), retry_queue.unwritten()), (3, 3));
+    assert_eq!(retry_queue.journal_lines(), 0);
+    let batch = retry_queue.queue().batch(1, |_| true).0;
+    retry_queue.queue().put_back(batch[0].0);
+    // The disk works again.
+    std::thread::spawn(move || std::io::copy(&mut { disk }, &mut std::io::sink()));
+    let written = async {
+        while retry_queue.journal_lines() < 3 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(SOON, written).await.unwrap();
+    assert_eq!(retry_queue.unwritten(), 0);
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[tokio::test]
+async fn an_item_is_in_the_journal_before_its_call_goes_on() {
+    let dir = fresh("before");
+    let retry_queue = Arc::new(RetryQueue::open(&dir, 9).unwrap());
+    tokio::spawn(Arc::clone(&retry_queue).follow_new());
+    for number in 1..=3 {
+        retry_queue.enqueue(settlement(&format!("allow_{number}"))).await;
+        assert_eq!(written(&retry_queue).len(), number);
+    }
+    retry_queue.enqueue(item("allow_4")).await;
+    assert_eq!((written(&retry_queue).len(), retry_queue.journal_lines()), (4, 4));
     std::fs::remove_dir_all(dir).unwrap();
 }

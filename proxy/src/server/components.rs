@@ -338,6 +338,7 @@ impl Components {
         let delivery =
             Arc::clone(&self.retry_queue).run(store.clone(), Arc::clone(health), Arc::clone(metrics));
         tokio::spawn(delivery);
+        tokio::spawn(Arc::clone(&self.retry_queue).follow_new());
         tokio::spawn(Arc::clone(&self.retry_queue).follow_others());
         tokio::spawn(store_metrics.follow(self.store.clone()));
         telemetry::export(&self.settings.telemetry, "tollgate-proxy");

@@ -68,16 +68,20 @@ pub async fn exit_when_drained(
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(retry_queue = retry_queue.len(), took_ms, "drained");
     // Otherwise a call that is cut off may queue an item until the last instant.
-    if cut_off == 0 {
-        retry_queue.close();
-    }
-    exit(retry_queue);
+    exit(retry_queue, cut_off == 0);
 }
 
-/// Writes the items that the journal lacks, within [`JOURNAL_WITHIN`], then ends the process.
-pub fn exit(retry_queue: Arc<RetryQueue>) -> ! {
+/// Writes the items that the journal lacks, and removes a journal without any if it `may_close`, within
+/// [`JOURNAL_WITHIN`], then ends the process.
+pub fn exit(retry_queue: Arc<RetryQueue>, may_close: bool) -> ! {
     let (sender, caught_up) = mpsc::channel();
-    std::thread::spawn(move || sender.send(retry_queue.catch_up()));
+    std::thread::spawn(move || {
+        let lost = retry_queue.catch_up();
+        if may_close {
+            retry_queue.close();
+        }
+        sender.send(lost)
+    });
     let is_saved = match caught_up.recv_timeout(JOURNAL_WITHIN) {
         Ok(lost) => {
             report_lost(&lost);

@@ -57,7 +57,7 @@ impl Listened {
         tokio::spawn(async move {
             if interrupt.recv().await.is_some() {
                 tracing::info!("ending at once");
-                drain::exit(retry_queue);
+                drain::exit(retry_queue, false);
             }
         });
         Ok(Self {

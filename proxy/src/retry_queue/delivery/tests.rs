@@ -85,6 +85,7 @@ async fn accepted_items_leave_queue_and_journal_and_are_counted_once() {
     let retry_queue = &fixture.retry_queue;
     retry_queue.push(void("allow_1"));
     retry_queue.push(settlement(EPOCH));
+    retry_queue.write(false);
     let mut delivery = delivery(&fixture);
     assert_eq!(
         delivery.deliver_batch(retry_queue).await,
@@ -97,6 +98,7 @@ async fn accepted_items_leave_queue_and_journal_and_are_counted_once() {
         () => runs(command, &VOID).then(|| Reply::Raw("*1\r\n$8\r\nrefunded\r\n".to_owned())),
     });
     assert_eq!(delivery.deliver_batch(retry_queue).await, BatchOutcome::Delivered);
+    retry_queue.write(false);
     assert_eq!(
         (
             retry_queue.len(),

@@ -1,0 +1,109 @@
+//! Writing of the journal. It happens in blocking threads, one at a time, and holds no lock that a call or a metric
+//! needs: a disk that hangs must not hold them up.
+
+use super::RetryQueue;
+use super::item::Item;
+use super::journal::Journal;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// How long a call waits for the journal to have its item. Takes less than a millisecond unless the disk hangs.
+const WRITTEN_WITHIN: Duration = Duration::from_millis(100);
+/// The journal is rewritten when it has this many lines for each item that fits into the queue.
+pub(super) const JOURNAL_LINES_PER_ITEM: usize = 2;
+
+impl RetryQueue {
+    /// Waits until an attempt was made to write the item with this number, at most [`WRITTEN_WITHIN`].
+    pub(super) async fn attempted(&self, number: u64) {
+        let mut attempted = self.attempted.subscribe();
+        let attempt = attempted.wait_for(|attempted| *attempted >= number);
+        drop(timeout(WRITTEN_WITHIN, attempt).await);
+    }
+
+    /// Writes new items at once, forever.
+    pub async fn follow_new(self: Arc<Self>) {
+        loop {
+            self.outdated.notified().await;
+            let retry_queue = Arc::clone(&self);
+            if let Err(error) = spawn_blocking(move || retry_queue.write(false)).await {
+                tracing::error!(%error, "writing the retry journal panicked");
+            }
+        }
+    }
+
+    /// Writes the items that the journal lacks, also after a failed write. Returns the items that exist only in memory
+    /// because the write failed again: they are lost if the process ends. Blocks on the disk.
+    pub fn catch_up(&self) -> Vec<Item> {
+        self.write(true);
+        self.lacking().only_in_memory()
+    }
+
+    /// Brings the file up to date with the queue. After a failed write only a retry tries again: on a full disk each
+    /// attempt is as long as the queue. Blocks on the disk.
+    pub(super) fn write(&self, is_retry: bool) {
+        let mut journal = self.journal();
+        let was_failing = !journal.can_append();
+        let recorded = self.update(&mut journal, is_retry);
+        if was_failing && journal.can_append() {
+            tracing::info!(items = self.len(), "the retry journal has every item again");
+        }
+        self.journal_lines.store(journal.lines(), Ordering::Relaxed);
+        self.attempted.send_replace(recorded);
+    }
+
+    /// Returns the number of the last item that an attempt was made for.
+    fn update(&self, journal: &mut Journal, is_retry: bool) -> u64 {
+        let queue = self.queue();
+        let mut lacking = self.lacking();
+        let recorded = lacking.recorded();
+        if queue.is_empty() {
+            lacking.clear();
+            drop((queue, lacking));
+            journal.clear();
+            return recorded;
+        }
+        if is_retry {
+            lacking.retain(queue.items());
+        }
+        let is_outgrown = lacking.is_unsynced() || journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit;
+        drop((queue, lacking));
+        let may_append = is_retry || journal.can_append();
+        let may_rewrite = is_retry || journal.can_rewrite();
+        let mut is_written = is_outgrown && may_rewrite && self.rewrite(journal);
+        // Little space is enough for a few lines.
+        is_written = is_written || (may_append && self.append(journal));
+        // A file that can no longer be written is replaced.
+        if !is_written && !is_outgrown && may_rewrite {
+            self.rewrite(journal);
+        }
+        recorded
+    }
+
+    fn append(&self, journal: &mut Journal) -> bool {
+        let lacking = self.lacking();
+        let (items, recorded) = (lacking.items(), lacking.recorded());
+        drop(lacking);
+        let is_written = items.is_empty() || journal.append(&items).is_ok();
+        if is_written {
+            self.lacking().written(recorded);
+        }
+        is_written
+    }
+
+    fn rewrite(&self, journal: &mut Journal) -> bool {
+        let queue = self.queue();
+        let recorded = self.lacking().recorded();
+        let items: Vec<Item> = queue.items().cloned().collect();
+        drop(queue);
+        let is_written = journal.rewrite(&items).is_ok();
+        if is_written {
+            let mut lacking = self.lacking();
+            lacking.written(recorded);
+            lacking.synced();
+        }
+        is_written
+    }
+}
