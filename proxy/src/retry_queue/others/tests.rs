@@ -3,7 +3,7 @@
 use super::super::journal::Journal;
 use super::super::journal::tests::{fresh, item};
 use super::*;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Creates a journal with these items, as an ended process leaves it.
 fn leave(dir: &Path, ids: &[&str]) -> PathBuf {
@@ -167,7 +167,8 @@ fn files_that_never_became_journals_are_removed_once_they_are_old_and_unlocked()
     let unopened = |name: &str, age: Duration| {
         let path = dir.join(name);
         let file = File::create(&path).unwrap();
-        file.set_modified(SystemTime::now() - age).unwrap();
+        let created = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(created - age).unwrap();
         (path, file)
     };
     let old = UNOPENED_FOR + Duration::from_secs(1);
