@@ -3,7 +3,14 @@
 
 use crate::files::{path, run};
 use crate::installation::{Installation, body};
+use harness::eventually;
 use std::process::Command;
+use std::time::Duration;
+
+/// End of the certificate of [`harness::Redis::open_tls_port`]: 4096-01-01, in seconds since 1970.
+const CERTIFICATE_ENDS_S: i64 = 67_090_118_400;
+/// Longest wait for a first look at the store's certificate, on a busy machine.
+const SOON: Duration = Duration::from_secs(60);
 
 /// Opens a TLS port of the store and makes all addresses use it. Returns the certificate.
 fn secure(installation: &mut Installation) -> String {
@@ -21,6 +28,21 @@ async fn everything_speaks_to_the_store_over_tls() {
     let tenant = installation.settle(&edge, &admin).await;
     assert_eq!(tenant.caller.chat(body()).await.status, 200);
     assert_eq!(installation.cli.json(&["ledger", "check"])["ok"], true);
+    for (server, name) in [
+        (
+            &*edge,
+            "tollgate_proxy_store_certificate_expires_timestamp_seconds",
+        ),
+        (
+            &*admin,
+            "tollgate_admin_store_certificate_expires_timestamp_seconds",
+        ),
+    ] {
+        let ends_s = eventually("the end of the store's certificate", SOON, async || {
+            server.metric::<i64>(name).filter(|ends_s| *ends_s > 0)
+        });
+        assert_eq!(ends_s.await, CERTIFICATE_ENDS_S, "{name}");
+    }
 
     let backups = installation.dir.path().join("backups");
     let backup = |authority: &str| {

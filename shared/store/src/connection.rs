@@ -14,6 +14,7 @@ pub use versioned::witness_of;
 use self::cluster::{Cluster, Routed};
 use self::durable::{Change, ConfirmedWrites, Dial};
 use self::server::Server;
+use crate::certificate::CertificateProbe;
 use crate::error::StoreError;
 use crate::error_counters;
 use crate::script::Script;
@@ -67,6 +68,8 @@ pub struct Store {
     clock_difference_max_ms: u64,
     /// Newest known version of each account.
     versions: Arc<Versions>,
+    /// `None` without TLS.
+    certificate: Option<Arc<CertificateProbe>>,
     /// See [`Store::replacing`].
     replaced: Vec<Arc<Script>>,
 }
@@ -106,6 +109,7 @@ impl Store {
     }
 
     fn opened(url: &str, roots: Option<Vec<u8>>, timeout: Duration) -> Result<Self, StoreError> {
+        let certificate = CertificateProbe::new(url, roots.as_deref())?.map(Arc::new);
         let link = match url.strip_prefix(CLUSTER) {
             Some(nodes) => Link::Cluster(Arc::new(Cluster::new(nodes, timeout)?)),
             None => Link::Single(Server::new(client(url, roots)?, timeout)?),
@@ -117,6 +121,7 @@ impl Store {
             budgets: Arc::clone(&DEFAULT_BUDGETS),
             clock_difference_max_ms: *DEFAULT_CLOCK_DIFFERENCE_MS,
             versions: Arc::default(),
+            certificate,
             replaced: Vec::new(),
         })
     }
@@ -188,6 +193,14 @@ impl Store {
     /// Returns `store.timeout_ms`, the deadline of one command.
     pub const fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// Returns the end of the certificate that the store presents to a new connection, in seconds since 1970. `None`
+    /// without TLS, and if it cannot be read within the deadline of one command.
+    pub async fn certificate_ends_s(&self) -> Option<i64> {
+        let probe = self.certificate.as_ref()?;
+        let ends_s = tokio::time::timeout(self.timeout, probe.ends_s()).await;
+        ends_s.ok().flatten()
     }
 
     /// Returns whether the store is a cluster.

@@ -14,6 +14,7 @@ pub mod audit;
 pub mod authority;
 pub mod blocked;
 pub mod call;
+mod certificate;
 pub mod clock_difference;
 pub mod connection;
 pub mod deposit;

@@ -9,6 +9,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// Pause between two queries.
 pub const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Pause between two looks at the store's certificate, each of which connects.
+const CERTIFICATE_EVERY: Duration = Duration::from_secs(60);
 /// Upper ends of the buckets of the store's round trip, in seconds.
 const ROUND_TRIPS: [f64; 9] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0];
 
@@ -57,6 +59,9 @@ crate::metrics! {
         commands: gauge("store_commands_per_second"),
         /// Seconds since the last start of a server.
         uptime: gauge("store_uptime_seconds"),
+        /// End of the certificate that the store presents to new connections (rediss://), in seconds since 1970; 0
+        /// without TLS.
+        certificate_ends: gauge("store_certificate_expires_timestamp_seconds"),
         /// How far a server's clock is ahead of this process's; below 0 behind.
         clock_difference: gauge_family("store_clock_difference_seconds", &["server"]),
     }
@@ -66,10 +71,22 @@ impl StoreMetrics {
     /// Queries the store until the process ends.
     pub async fn follow(self, store: Store) {
         let mut ticks = interval(LOOK_EVERY);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut certificate_ticks = interval(CERTIFICATE_EVERY);
+        for ticks in [&mut ticks, &mut certificate_ticks] {
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
         loop {
-            ticks.tick().await;
-            self.refresh_server_info(&store).await;
+            tokio::select! {
+                _ = ticks.tick() => self.refresh_server_info(&store).await,
+                _ = certificate_ticks.tick() => self.refresh_certificate(&store).await,
+            }
+        }
+    }
+
+    /// Keeps the last known end while the store is away.
+    async fn refresh_certificate(&self, store: &Store) {
+        if let Some(ends_s) = store.certificate_ends_s().await {
+            self.certificate_ends.set(ends_s);
         }
     }
 
