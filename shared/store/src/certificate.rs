@@ -1,5 +1,5 @@
-//! The end of the certificate that the store presents to new connections. The library of commands does not show it, so a
-//! connection of its own does the TLS handshake, sends nothing and ends.
+//! The end of the certificate that the store presents to new connections. The library of commands does not show it, so
+//! a connection of its own does the TLS handshake, sends nothing and ends.
 
 use crate::error::StoreError;
 use redis::{ConnectionAddr, IntoConnectionInfo};
@@ -21,8 +21,8 @@ pub(crate) struct CertificateProbe {
 }
 
 impl CertificateProbe {
-    /// Creates the probe of the store at `url`; `None` if `url` has no TLS. `roots` are trusted certificates in PEM, else
-    /// those that the library of commands trusts.
+    /// Creates the probe of the store at `url`; `None` if `url` has no TLS. `roots` are trusted certificates in PEM; if
+    /// there are none, those are trusted that the library of commands trusts.
     ///
     /// # Errors
     /// [`StoreError::BadUrl`] without the address, which may include a password.
