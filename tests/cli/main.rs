@@ -4,6 +4,7 @@
 mod accounts;
 mod agents;
 mod api_keys;
+mod decisions;
 mod deposits;
 mod escrows;
 mod every;

@@ -42,6 +42,7 @@ mod wallet;
 mod webhook;
 
 pub use api_key::ApiKeyView;
+pub use decision::{Decisions, Explained};
 pub use deposit::{PLAIN as PLAIN_REFERENCE, other_state};
 pub use large_list::LargeLists;
 pub use spend::injection::Injections;

@@ -35,7 +35,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Set up",
         &["store", "account", "user", "api-key", "prices", "keys"],
     ),
-    ("Money", &["deposit", "escrow", "holds"]),
+    ("Money", &["deposit", "escrow", "holds", "decision"]),
     ("Stop and prove", &["agent", "ip", "audit", "ledger"]),
     ("This program", &["completions", "man", "help"]),
 ];

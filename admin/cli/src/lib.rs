@@ -9,6 +9,7 @@ mod audit;
 mod bench;
 mod closed_stdout;
 mod context;
+mod decision;
 mod deposit;
 mod document;
 mod escrow;
@@ -112,6 +113,9 @@ enum Operate {
     /// List and correct charges of calls that were never settled
     #[command(subcommand)]
     Holds(holds::Holds),
+    /// Show why a call was allowed or denied, and what it was charged
+    #[command(subcommand)]
+    Decision(decision::Decision),
     /// Check that everything in the ledger is consistent
     #[command(subcommand)]
     Ledger(ledger::Ledger),
@@ -193,6 +197,7 @@ async fn operate(command: Operate, settings: settings::Settings) -> Result<Repor
         Operate::Store(command) => command.run(&context).await,
         Operate::Escrow(command) => command.run(&context).await,
         Operate::Holds(command) => command.run(&context).await,
+        Operate::Decision(command) => command.run(&context).await,
         Operate::Ledger(command) => command.run(&context).await,
     }
 }

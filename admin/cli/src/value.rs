@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use domain::blocked::parse_range;
+use domain::id::Kind;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::names;
@@ -33,6 +34,16 @@ pub(super) fn id(text: &str) -> Result<String, String> {
     match (1..=ID_MAX).contains(&text.len()) && text.bytes().all(plain) {
         true => Ok(text.to_owned()),
         false => Err("an id has 1 to 64 letters, digits and underscores".to_owned()),
+    }
+}
+
+/// Parses the id of a decision.
+pub(super) fn decision_id(text: &str) -> Result<String, String> {
+    match Kind::Allow.has_form(text) || Kind::Deny.has_form(text) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("must be the id of a decision: allow_… or deny_… with 26 characters behind it".to_owned())
+        }
     }
 }
 

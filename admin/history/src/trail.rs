@@ -110,6 +110,14 @@ impl<'a> Trail<'a> {
         Ok(self.row(seq, 1).await?.into_iter().next())
     }
 
+    /// Returns whether the entry with this number is in the archive.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn is_archived(&self, seq: u64) -> Result<bool, StoreError> {
+        Ok(seq <= self.chain.extent().await?.archived.seq)
+    }
+
     /// Reads the entries of a decision, oldest first: one, or two if a kept charge was corrected. The record of a rate
     /// window is found by the id that its denials lead to (decision D70).
     ///

@@ -1,6 +1,6 @@
 //! A decision with its explanation: the fields of the entry, and sentences about them.
 
-use super::Recorded;
+use super::read::Recorded;
 use domain::check::{Check, CheckName, CheckedAmount, Reset, Unit, usd};
 use domain::denial::{Denial, RATE_RETRY_AFTER_S};
 use domain::denial_window::{self, OWN_RECORDS};
@@ -22,7 +22,7 @@ const OPEN: &str = "open";
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Decision)]
-pub(super) struct Explained {
+pub struct Explained {
     #[schema(value_type = is::DecisionId)]
     id: String,
     #[schema(value_type = bool)]
@@ -105,6 +105,11 @@ struct Step {
 }
 
 impl Explained {
+    /// Returns the number of its entry in the audit trail; `None` while the call is in flight.
+    pub const fn audit_seq(&self) -> Option<u64> {
+        self.audit_seq
+    }
+
     /// Explains the last of `entries`, with the others as its history. `None` if there are none.
     pub(super) fn from_entries(entries: &[Recorded], is_open: bool) -> Option<Self> {
         let entry = &entries.last()?.entry;

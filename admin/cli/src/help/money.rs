@@ -52,6 +52,23 @@ pub(super) const PAGES: &[Page] = &[
         refused: "there is no such escrow, it is not disputed, or the wallet cannot hold that much",
     },
     Page {
+        path: "decision show",
+        about: "Shows what is recorded of one decision on a call, as GET /decisions/{id} does: who called what and when, \
+                the checks with their numbers, the estimate, the charge and what it follows from, and whether the record \
+                is in the store or in the archive. The outcome says whether the charge is final: `open` (in flight), \
+                `settled` (by the provider's usage), `estimated` (no usage that counts came), `released`, `kept` (nobody \
+                settled it: `holds settle` and `holds release` can), `corrected`, `voided`, `unsent`, or `denied`. \
+                Without --account all accounts are searched.",
+        changes: "nothing.",
+        examples: &[
+            "tollgate-admin decision show --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK",
+            "tollgate-admin decision show --id deny_01KAH3V9J8E2Y5M0W9DZS7T1QK \\\n    \
+             --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --json",
+        ],
+        refused: "there is no such account, no decision of that id in that mode, or its segment of the archive is \
+                  missing or damaged",
+    },
+    Page {
         path: "holds list",
         about: "Lists holds. A hold is the estimate that is charged before a call is sent. An open hold belongs to a \
                 call in flight. A kept hold was never settled, because an edge died or the store was unavailable: its \
