@@ -1,7 +1,7 @@
 //! Requests of a journey to the test, for actions outside the browser.
 
-use crate::accounts;
 use crate::stage::Stage;
+use crate::{accounts, provider};
 use harness::Answer;
 use serde_json::{Value, json};
 
@@ -61,9 +61,9 @@ impl Stage {
         let status = status.expect("a status");
         let message = word(&with["message"]).to_owned();
         let usage = with["usage"].clone();
-        self.upstream.set(move |_| match status {
+        self.upstream.set(move |request| match status {
             200 if !usage.is_null() => Answer::chat_with_usage(usage.clone()),
-            200 => Answer::chat(9, 12),
+            200 => provider::answer(request),
             _ => Answer::error(status, "as_told", &message),
         });
         Value::Null

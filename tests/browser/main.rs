@@ -8,6 +8,7 @@
 mod accounts;
 mod asks;
 mod chromium;
+mod provider;
 mod script;
 mod stage;
 

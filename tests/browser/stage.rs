@@ -1,6 +1,7 @@
 //! The servers of one journey: a store, a provider, the edge, and an admin server that can be stopped and started.
 
-use harness::{Admin, AdminOptions, Answer, Cli, Edge, EdgeOptions, Redis, Upstream, free_port};
+use crate::provider;
+use harness::{Admin, AdminOptions, Cli, Edge, EdgeOptions, Redis, Upstream, free_port};
 use parking_lot::Mutex;
 
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
@@ -19,13 +20,17 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Starts everything. Each call costs the provider 9 + 12 tokens.
+    /// Starts everything, with all switches of the edge on. Each call costs the provider 9 + 12 tokens.
     pub fn start() -> Self {
         let redis = Redis::start();
         let cli = Cli::new(ADMIN, redis.url());
         let _ = cli.json(&["store", "init"]);
-        let upstream = Upstream::start(|_| Answer::chat(9, 12));
-        let edge = EdgeOptions::new(EDGE, redis.url(), upstream.base_url());
+        let upstream = Upstream::start(provider::answer);
+        let edge = EdgeOptions::new(EDGE, redis.url(), upstream.base_url())
+            .env("TOLLGATE_PROXY__STREAMING", "true")
+            .env("TOLLGATE_PROXY__STREAM_EXTEND", "true")
+            .env("TOLLGATE_PROXY__RESPONSES", "true")
+            .env("TOLLGATE_PROXY__EMBEDDINGS", "true");
         let edge = Edge::start(edge);
         let address = format!("127.0.0.1:{}", free_port());
         let base = format!("http://{address}");

@@ -2,8 +2,9 @@
 // followed; usage over time; and who comes close to a limit, before a call is denied.
 
 import assert from 'node:assert/strict';
-import { api, chat } from '../kit/calls.mjs';
+import { api, chat, embed, respond } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
+import { DESK, PHONE } from '../kit/look.mjs';
 import { account } from '../kit/stage.mjs';
 import { deposit, provider, worker } from '../kit/fixture.mjs';
 
@@ -168,5 +169,49 @@ await play(async (journey) => {
     await vera.sees('120, of which 80 reasoning', vera.section('The call'));
     await vera.sees('flex requested, none reported', vera.section('The money'));
     await vera.look('decision');
+  });
+
+  await journey.step('streams show their first byte and their end, other endpoints their name', async () => {
+    const teller = await worker(acme, 'Story teller', { policy: { maxSpendPerDay: 0.001 } });
+    const streamed = await chat(reader.key, { run: 'run-stream', stream: true });
+    assert.match(streamed.text, /\[DONE\]\s*$/);
+    const story = await chat(teller.key, { run: 'run-story', text: 'Tell a long story', stream: true });
+    assert.match(story.text, /hold_exhausted/);
+    assert.equal((await respond(reader.key, { run: 'run-response' })).status, 200);
+    assert.match((await respond(reader.key, { run: 'run-response-stream', stream: true })).text, /response\.completed/);
+    assert.equal((await embed(reader.key, { run: 'run-embedding' })).status, 200);
+    await vera.open('/calls');
+    await vera.again('all calls', async () => {
+      await vera.rest();
+      return (await rows()) === 12;
+    });
+    for (const [run, texts] of [
+      ['run-stream', ['settled', 'streamed', '9 / 12', /^first \d+ ms$/]],
+      ['run-story', ['estimated', 'Hold exhausted', 'streamed', /^first \d+ ms$/]],
+      ['run-response', ['settled', 'Responses', '9 / 12']],
+      ['run-response-stream', ['settled', 'Responses, streamed', '9 / 12', /^first \d+ ms$/]],
+      ['run-embedding', ['settled', 'Embeddings', 'text-embedding-3-small', '9 / 0']],
+    ]) {
+      const line = vera.page.getByRole('row').filter({ has: vera.page.getByRole('link', { name: run, exact: true }) });
+      for (const text of texts) await vera.sees(line.getByText(text, { exact: true }).filter({ visible: true }).first());
+    }
+    await vera.look('streams');
+    // At phone width the details of a call are below its agent.
+    await vera.page.setViewportSize(PHONE);
+    const narrow = vera.page.getByRole('row').filter({ has: vera.page.getByRole('link', { name: 'run-response-stream', exact: true }) });
+    await vera.sees(narrow.getByText('Responses, streamed', { exact: true }).filter({ visible: true }));
+    await vera.page.setViewportSize(DESK);
+    await vera.page.getByText('More filters').click();
+    await vera.fill({ 'First byte from, in ms': '100' });
+    await vera.misses('run-embedding', vera.page.getByRole('table'));
+    await vera.rest();
+    assert.match(vera.page.url(), /minFirstByteMs=100/);
+    assert.equal(await rows(), 4, 'a head and the three streams');
+    await vera.fill({ 'First byte from, in ms': '3600000' });
+    await vera.sees('No call matches.');
+    await vera.press('Show all');
+    await vera.open(`/decisions/${story.headers.get('x-service-allow-id')}`);
+    await vera.heading(/call/);
+    await vera.look('decision-stream');
   });
 });

@@ -19,14 +19,25 @@ export function api(key) {
   };
 }
 
-/** A call of the edge with a virtual key: `{status, headers, json}`. */
-export function chat(key, { run, text = 'hello', tier } = {}) {
+/** A request to the edge with a virtual key: `{status, headers, text, json}`; the text of a stream is not JSON. */
+export async function invoke(key, path, body, { run } = {}) {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   if (run) headers['x-service-run-id'] = run;
-  const body = JSON.stringify({ model: 'gpt-4o-mini', messages: [{ role: 'user', content: text }], service_tier: tier });
-  return fetch(`${plan.edge}/v1/chat/completions`, { method: 'POST', headers, body }).then(async (response) => ({
-    status: response.status,
-    headers: response.headers,
-    json: await response.json(),
-  }));
+  const response = await fetch(plan.edge + path, { method: 'POST', headers, body: JSON.stringify(body) });
+  const text = await response.text();
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
+  return { status: response.status, headers: response.headers, text, json: isStream ? null : JSON.parse(text) };
 }
+
+/** A chat completion of the edge. */
+export const chat = (key, { run, text = 'hello', tier, stream } = {}) =>
+  invoke(key, '/v1/chat/completions',
+    { model: 'gpt-4o-mini', messages: [{ role: 'user', content: text }], service_tier: tier, stream }, { run });
+
+/** A response of the edge. */
+export const respond = (key, { run, text = 'hello', stream } = {}) =>
+  invoke(key, '/v1/responses', { model: 'gpt-4o-mini', input: text, stream }, { run });
+
+/** An embedding of the edge. */
+export const embed = (key, { run, text = 'hello' } = {}) =>
+  invoke(key, '/v1/embeddings', { model: 'text-embedding-3-small', input: text }, { run });

@@ -2,7 +2,7 @@
 
 import { createServer } from 'node:http';
 import { once } from 'node:events';
-import { api, chat } from './calls.mjs';
+import { api, chat, embed, respond } from './calls.mjs';
 import { ask, operate, redis } from './stage.mjs';
 
 /** Every event that a webhook can be sent. */
@@ -15,6 +15,7 @@ const EVENTS = [
 export const PLAIN = {
   agent: 'Invoice reader',
   other: 'Travel desk',
+  teller: 'Story teller',
   description: 'Reads invoices and pays the small ones',
   policy: 'Careful',
   memo: 'Budget for November',
@@ -76,6 +77,11 @@ export async function populate(account, payee, texts = {}) {
   await deposit(account, 'user', 1234.5);
   await call('POST', '/wallet/transfer', { from: 'user', to: travel.id, amount: 20, memo: say.memo });
   for (let count = 0; count < 3; count += 1) await chat(reader.key, { run: say.run, text: 'Read this invoice' });
+  await chat(reader.key, { run: say.run, text: 'Read this invoice aloud', stream: true });
+  await respond(reader.key, { run: say.run, text: 'Read this invoice', stream: true });
+  await embed(reader.key, { run: say.run, text: 'An invoice' });
+  const story = await worker(account, say.teller, { policy: { name: say.policy, maxSpendPerDay: 0.001 } });
+  const exhausted = (await chat(story.key, { text: 'Tell a long story', stream: true })).headers.get('x-service-allow-id');
   const denied = (await chat(travel.key, { text: 'Book a flight' })).json.id;
   const spend = { agent: reader.id, description: say.spend, recipient: say.recipient, runId: say.run };
   await call('POST', '/spend', { ...spend, amount: 1.25 });
@@ -83,7 +89,7 @@ export async function populate(account, payee, texts = {}) {
   await call('POST', `/agents/${reader.id}/runs/${say.run}`, { status: 'completed' });
   const escrows = await agreements(call, reader, payee, say);
   await call('POST', `/agents/${travel.id}/freeze`);
-  return { reader, travel, hook, webhook, denied, waiting: waiting.intent_id, escrows };
+  return { reader, travel, hook, webhook, denied, exhausted, waiting: waiting.intent_id, escrows };
 }
 
 /** Four escrows, one in each state. */

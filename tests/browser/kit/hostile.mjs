@@ -16,6 +16,7 @@ export const EMOJI = '👩🏽‍🚀🧾🏴‍☠️ 家計簿 ' + 'e\u0301\u0
 export const HOSTILE = {
   agent: IMAGE,
   other: RIGHT_TO_LEFT,
+  teller: EMOJI,
   description: `${SCRIPT} ${RIGHT_TO_LEFT}`,
   policy: `${IMAGE} ${LONG}`.slice(0, 120),
   memo: `${SCRIPT} ${RIGHT_TO_LEFT}`.slice(0, 200),

@@ -2,7 +2,7 @@
 
 /** Pages for people who are signed in: a name for the screenshots, and the address behind the `#`. */
 export async function tour(call, made) {
-  const { reader, travel, denied, escrows, waiting, webhook } = made;
+  const { reader, travel, denied, exhausted, escrows, waiting, webhook } = made;
   const { intents } = await call('GET', '/intents?kind=escrow_dispute');
   return [
     ['overview', '/'],
@@ -11,6 +11,7 @@ export async function tour(call, made) {
     ['agent', `/agents/${reader.id}`],
     ['agent-frozen', `/agents/${travel.id}`],
     ['decision', `/decisions/${denied}`],
+    ['decision-stream', `/decisions/${exhausted}`],
     ['calls', '/calls'],
     ['usage', '/usage?by=agent'],
     ['connect', '/connect'],

@@ -24,7 +24,7 @@ export const COLUMNS = [
   { label: 'Agent', cell: (call) => html`<${AgentLink} id=${call.agentId} name=${call.agentName} />
     ${call.keyId && sub(html`<bdi class="name" title=${call.keyId}>${call.keyName ?? call.keyId}</bdi>`)}
     ${run(call) && html`<span class="cell-sub narrow-only">${run(call)}</span>`}
-    <span class="phone-only">${call.model && html`<${Name} of=${call.model} />`}</span>` },
+    <span class="phone-only">${call.model && html`<${Name} of=${call.model} />`}${way(call) && sub(way(call))}</span>` },
   { label: 'Run', roomy: true, cell: (call) => run(call) ?? none },
   { label: 'Model', wide: true, cell: (call) => html`<${Name} of=${call.model} />${way(call) && sub(way(call))}` },
   { label: 'Tokens in / out', wide: true, num: true, cell: (call) => html`${tokens(call)}${call.cachedTokens > 0 && sub(`${call.cachedTokens.toLocaleString('en-US')} cached`)}` },
