@@ -3,7 +3,8 @@
 //!
 //! An account is read if its version, its day or its plan has changed since the last read; each round reads a bounded
 //! number of agents. Every server reads for its own metrics; of several that detect the same, one records and counts
-//! it.
+//! it. A server that is killed between the two leaves a recorded notice that nobody counted; the alert therefore also
+//! observes the gauge.
 
 use crate::base::Base;
 use crate::metrics::Worker;
@@ -61,6 +62,16 @@ struct RoundState {
     changed: HashMap<String, UsageInputs>,
     /// Accounts with a reached threshold.
     reached: HashMap<String, Counts>,
+    /// The notice of each account that may have been recorded although the store's reply was lost.
+    unconfirmed: HashMap<String, UnconfirmedNotice>,
+}
+
+/// A notice that is counted once it is known to be recorded.
+#[derive(Debug)]
+struct UnconfirmedNotice {
+    watched: Watched,
+    threshold: Threshold,
+    agent: Option<String>,
 }
 
 /// Watches until the server stops.
@@ -91,7 +102,7 @@ async fn run_round(base: &Base, plans: &Plans, memory: &mut RoundState) -> Resul
     {
         // An account that cannot be read now is found again in its next turn.
         let (read, usages) = usages(store, &account, &basis, at_ms).await?;
-        notice(base, &account, &usages, at_ms).await?;
+        notice(base, &mut memory.unconfirmed, &account, &usages, at_ms).await?;
         memory.keep(account, basis, &usages);
         agents += read;
     }
@@ -166,8 +177,15 @@ async fn usages(
     Ok((survey.agents.len(), usages))
 }
 
-/// Records the thresholds that were not recorded before in this period.
-async fn notice(base: &Base, account: &str, usages: &[LimitUsage], at_ms: u64) -> Result<(), StoreError> {
+/// Records and counts the thresholds that were not recorded before in this period. A lost reply is followed by a count
+/// at the account's next turn: at worst a threshold is counted twice, by two servers.
+async fn notice(
+    base: &Base,
+    unconfirmed: &mut HashMap<String, UnconfirmedNotice>,
+    account: &str,
+    usages: &[LimitUsage],
+    at_ms: u64,
+) -> Result<(), StoreError> {
     let (store, realm) = (&base.store, Realm::new(account, Mode::Live));
     let reached: Vec<(&LimitUsage, Notice<'_>)> = usages
         .iter()
@@ -178,28 +196,52 @@ async fn notice(base: &Base, account: &str, usages: &[LimitUsage], at_ms: u64) -
         .collect();
     let notices: Vec<Notice<'_>> = reached.iter().map(|(_, notice)| *notice).collect();
     let known = Notice::recorded_at(&notices, store, &realm, Period::at(at_ms)).await?;
-    let new = reached
-        .into_iter()
-        .zip(known)
-        .filter(|(_, known)| known.is_none());
-    for ((usage, notice), _) in new {
-        if !notice.record(store, &realm, at_ms).await? {
-            continue; // another server was first
+    let uncounted = unconfirmed.remove(account);
+    for ((usage, notice), known) in reached.into_iter().zip(known) {
+        let is_uncounted = uncounted.as_ref().is_some_and(|one| one.is(&notice));
+        let is_first = match known {
+            Some(_) => is_uncounted,
+            None => notice.record(store, &realm, at_ms).await.inspect_err(|error| {
+                if error.may_have_run() {
+                    unconfirmed.insert(account.to_owned(), UnconfirmedNotice::of(&notice));
+                }
+            })?,
+        };
+        if is_first {
+            count(base, account, usage, &notice);
         }
-        base.metrics
-            .thresholds
-            .count_notice(notice.watched, notice.threshold);
-        tracing::warn!(
-            account,
-            agent = notice.agent,
-            limit = notice.watched.as_str(),
-            percent = notice.threshold.as_str(),
-            spent_usd = %usage.spent,
-            limit_usd = %usage.limit,
-            "a threshold of a limit was reached"
-        );
     }
     Ok(())
+}
+
+/// Counts a notice, and logs whom it is about.
+fn count(base: &Base, account: &str, usage: &LimitUsage, notice: &Notice<'_>) {
+    let metrics = &base.metrics.thresholds;
+    metrics.count_notice(notice.watched, notice.threshold);
+    tracing::warn!(
+        account,
+        agent = notice.agent,
+        limit = notice.watched.as_str(),
+        percent = notice.threshold.as_str(),
+        spent_usd = %usage.spent,
+        limit_usd = %usage.limit,
+        "a threshold of a limit was reached"
+    );
+}
+
+impl UnconfirmedNotice {
+    fn of(notice: &Notice<'_>) -> Self {
+        Self {
+            watched: notice.watched,
+            threshold: notice.threshold,
+            agent: notice.agent.map(str::to_owned),
+        }
+    }
+
+    fn is(&self, notice: &Notice<'_>) -> bool {
+        (self.watched, self.threshold, self.agent.as_deref())
+            == (notice.watched, notice.threshold, notice.agent)
+    }
 }
 
 fn counts(usages: &[LimitUsage]) -> Counts {

@@ -3,7 +3,7 @@
 use super::overview::overview;
 use crate::world::{BINARY, World, fresh, success, text};
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Caller, assert_fields, eventually};
+use harness::{Admin, AdminOptions, Caller, Wire, assert_fields, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -171,4 +171,45 @@ async fn a_threshold_is_noticed_once_by_two_servers_and_after_a_kill() {
     }
     let all = noticed(&world.admin, "day", "95") + noticed(&third, "day", "95");
     assert_eq!(all, 1);
+}
+
+/// The store records a notice and its reply is lost. A server that lives counts it at the account's next turn; one that
+/// is killed does not, and then the gauge of the next server rises, which the alert observes, too.
+#[tokio::test]
+async fn a_notice_is_not_lost_with_the_reply_of_the_store() {
+    let world = World::start().await;
+    let (account, _) = world.account("builder").await;
+    let wire = Wire::to_port(world.redis.port());
+    world.admin.kill9();
+    let start = || Admin::start(AdminOptions::new(BINARY, wire.redis_url()));
+    let server = start();
+    let api = server.caller(&account.api_key(Mode::Live).await);
+    let body = json!({ "maxSpendPerDay": "1" });
+    success(&api.post("/v1/policies/buyer", body).await, 200);
+    // A read of the notice has no argument of ten digits behind its name, which is the expiry.
+    let recording = |percent: &str| format!("day {percent} buyer\r\n$10\r\n");
+    wire.lose_reply_to(recording("80"), 1);
+    spend(&api, "buyer", "0.85").await;
+    eventually("80 % is counted", SOON, async || {
+        (noticed(&server, "day", "80") == 1).then_some(())
+    })
+    .await;
+    assert_eq!((wire.replies_lost(), noticed(&server, "day", "50")), (1, 1));
+
+    wire.lose_reply_to(recording("95"), 1);
+    spend(&api, "buyer", "0.1").await;
+    eventually("95 % is recorded", SOON, async || {
+        (wire.replies_lost() == 2).then_some(())
+    })
+    .await;
+    server.kill9();
+    let next = start();
+    let reached =
+        |percent: &str| format!("tollgate_admin_thresholds_reached{{limit=\"day\",percent=\"{percent}\"}}");
+    eventually("the gauge follows", SOON, async || {
+        (metric(&next, &reached("95")) == 1).then_some(())
+    })
+    .await;
+    assert_eq!(metric(&next, &reached("80")), 0);
+    assert_eq!(noticed(&next, "day", "95"), 0, "it was recorded before");
 }
