@@ -3,6 +3,7 @@
 
 mod calls;
 mod growing;
+mod sandboxed;
 
 use crate::stage::{Actor, HELD, LONG, Stage, body, chunk, daily, open_cap, open_gate, options, usage_frame};
 use calls::{BEGIN, Call, Caller, charge};
