@@ -164,6 +164,90 @@ async fn streams_are_counted_charged_and_timed_to_their_first_byte() {
     assert_eq!(left_over(&site), before, "the run removed its records");
 }
 
+/// Half of the callers leave in the middle. Their charge is what the ledger has beyond the answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_whose_callers_leave_are_counted_and_charged() {
+    let site = Site::new().await.env("PROXY__STREAMING", true);
+    let _edge = site.edge();
+    let before = left_over(&site);
+    let usage = json!({ "prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21 });
+    let chunk = |text: &str| json!({ "choices": [{ "index": 0, "delta": { "content": text } }] });
+    let whole = Answer::stream(
+        Script::new()
+            .event(chunk("Hell"))
+            .pause(std::time::Duration::from_millis(300))
+            .event(chunk("o"))
+            .event(json!({ "choices": [], "usage": usage }))
+            .event("[DONE]"),
+    );
+    site.upstream.set(move |_| whole.clone());
+    let leaving = words("--scenario leaving --stream --rate 20 --duration 2s --warm-up 0s");
+    let output = bench(&site, &leaving).await;
+    let report = document(&output, 0);
+    let phase = &report["phases"][0];
+    assert_fields!(report, { "scenario": "leaving", "errorShare": 0.0 }, "{report}");
+    assert_fields!(phase, { "calls": 40, "answered": 40, "errors": 0 }, "{report}");
+    assert_eq!(count(phase, "approved", 200, ""), 20, "{report}");
+    assert_eq!(count(phase, "approved", 200, "caller left"), 20, "{report}");
+    let overspend = &report["overspend"];
+    assert_fields!(overspend, { "checked": true, "ok": true }, "{report}");
+    // Those who left pay the real cost, as those who stayed.
+    let is = |found: &Value, usd: f64| {
+        let found = found.as_f64().expect("USD");
+        assert!((found - usd).abs() < 1e-9, "{found}, not {usd}: {report}");
+    };
+    is(&overspend["leftChargedUsd"], 20.0 * 0.000_008_55);
+    assert!(
+        (charged_usd(&report) - 40.0 * 0.000_008_55).abs() < 1e-9,
+        "{report}"
+    );
+    let left = overspend["agents"].as_array().expect("agents").iter();
+    let left: u64 = left
+        .map(|agent| agent["leftCalls"].as_u64().expect("a count"))
+        .sum();
+    assert_eq!(left, 20, "{report}");
+    let all = words("--leave-share 1 --stream --rate 20 --duration 1s --warm-up 0s --quiet");
+    let report = document(&bench(&site, &all).await, 0);
+    assert_eq!(
+        count(&report["phases"][0], "approved", 200, "caller left"),
+        20,
+        "{report}"
+    );
+    assert_eq!(left_over(&site), before, "the run removed its records");
+}
+
+/// Calls without a limit hold more as their streams grow; those that a cap refuses count as limited.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_whose_hold_grows_are_counted_and_charged() {
+    let site = Site::new().await.env("PROXY__STREAMING", true);
+    let site = site.env("PROXY__STREAM_EXTEND", true);
+    let _edge = site.edge();
+    let usage = json!({ "prompt_tokens": 9, "completion_tokens": 3000, "total_tokens": 3009 });
+    let text = "four".repeat(500);
+    let whole = Answer::stream(Script::chat(&[text.as_str(); 6], &usage));
+    site.upstream.set(move |_| whole.clone());
+    let growing = "--scenario growing --stream --events 3000 --rate 10 --duration 2s --warm-up 0s";
+    let report = document(&bench(&site, &words(growing)).await, 0);
+    assert_eq!(count(&report["phases"][0], "approved", 200, ""), 20, "{report}");
+    let sent = site.upstream.requests().pop().expect("a request").json();
+    assert_fields!(sent, { "max_tokens": null, "user": "sandbox-stream:events=3000,delay=0" });
+    let above = |report: &Value| -> u64 {
+        let agents = report["overspend"]["agents"].as_array().expect("agents").iter();
+        agents
+            .map(|agent| agent["aboveEstimateCalls"].as_u64().expect("a count"))
+            .sum()
+    };
+    assert_eq!(above(&report), 20, "{report}");
+    assert_fields!(report["overspend"], { "checked": true, "ok": true }, "{report}");
+    // A cap with room for the first hold of a call, and not for all of a stream.
+    let capped = "--scenario growing --stream --events 3000 --rate 1 --duration 2s --warm-up 0s --agents 1 --cap 0.001";
+    let report = document(&bench(&site, &words(capped)).await, 0);
+    let phase = &report["phases"][0];
+    assert!(count(phase, "approved", 200, "hold_exhausted") > 0, "{report}");
+    assert_fields!(phase, { "errors": 0 }, "{report}");
+    assert_fields!(report["overspend"], { "checked": true, "ok": true }, "{report}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn denials_come_out_with_their_reasons() {
     let site = Site::new().await;

@@ -74,6 +74,9 @@ pub(super) struct Args {
     /// Share of calls that are to be denied, 0 to 1 [default: 0.5 for denials, 0.1 for mixed, else 0]
     #[arg(long, value_name = "SHARE", value_parser = value::share)]
     deny_share: Option<f64>,
+    /// Share of approved streams whose callers leave in the middle, 0 to 1 [default: 0.5 for leaving, else 0]
+    #[arg(long, value_name = "SHARE", requires = "stream", value_parser = value::share)]
+    leave_share: Option<f64>,
     /// Share of errors above which the run fails
     #[arg(long, value_name = "SHARE", default_value = "0.001", value_parser = value::share)]
     max_errors: f64,
@@ -172,7 +175,7 @@ impl Args {
 
     fn plan(&self) -> Result<Plan, Failure> {
         let parts = load_test::plan::WHOLE as f64;
-        let share = self.deny_share.map(|share| (share * parts).round() as u64);
+        let share = |given: Option<f64>| given.map(|share| (share * parts).round() as u64);
         Ok(Plan {
             target: self.target.clone(),
             ca: self
@@ -188,13 +191,15 @@ impl Args {
             duration: self.duration,
             warm_up: self.warm_up,
             timeout: self.timeout,
-            deny_share: share.unwrap_or_else(|| self.scenario.deny_share()),
+            deny_share: share(self.deny_share).unwrap_or_else(|| self.scenario.deny_share()),
+            leave_share: share(self.leave_share).unwrap_or_else(|| self.scenario.leave_share()),
             model: self.model.clone(),
             max_tokens: self.max_tokens,
             body_bytes: self.body_bytes.clone(),
             stream: self.stream.then_some(Streamed {
                 events: self.events,
                 delay: self.event_delay,
+                grows: self.scenario == Scenario::Growing,
             }),
             max_errors: self.max_errors,
             max_limited: self.max_limited.unwrap_or(match self.cap {

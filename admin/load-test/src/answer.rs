@@ -1,5 +1,6 @@
 //! Answers of the edge: their reasons, and the charges in them.
 
+use super::kind::CALLER_LEFT;
 use super::streamed::Tail;
 use domain::amount;
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -18,18 +19,29 @@ pub(super) struct Answer {
     pub bytes: u64,
     /// Arrival of the first byte of the body, or of the end of an empty one.
     pub first_byte: Instant,
+    /// Whether the caller left in the middle of the body.
+    pub is_left: bool,
 }
 
 impl Answer {
-    /// Sends a request and takes its answer in.
-    pub(super) async fn take_in(request: reqwest::RequestBuilder) -> Result<Self, reqwest::Error> {
+    /// Sends a request and takes its answer in. A caller that `leaves` closes the connection after the first bytes of a
+    /// stream, unless they are all of it.
+    pub(super) async fn take_in(
+        request: reqwest::RequestBuilder,
+        leaves: bool,
+    ) -> Result<Self, reqwest::Error> {
         let mut answer = request.send().await?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         let (mut tail, mut bytes, mut first_byte) = (Tail::default(), 0, None);
+        let mut is_left = false;
         while let Some(chunk) = answer.chunk().await? {
             first_byte.get_or_insert_with(Instant::now);
             bytes += chunk.len() as u64;
             tail.push(&chunk);
+            if leaves && status == 200 && !tail.is_whole() {
+                is_left = true;
+                break;
+            }
         }
         Ok(Self {
             status,
@@ -37,11 +49,15 @@ impl Answer {
             tail,
             bytes,
             first_byte: first_byte.unwrap_or_else(Instant::now),
+            is_left,
         })
     }
 
     /// Returns the reason as the edge reports it; for a stream, the one at its end.
     pub(super) fn reason(&self) -> String {
+        if self.is_left {
+            return CALLER_LEFT.to_owned();
+        }
         let named = self.header("x-service-reason");
         if !named.is_empty() {
             return cut(named);
@@ -62,20 +78,39 @@ impl Answer {
         if self.header("x-service-decision") != "approved" {
             return Some(0);
         }
-        let nanos = |text: &str| amount::parse_limit(text).ok().map(|amount| amount.get());
-        let behind = || nanos(&self.tail.cost()?);
-        let actual = nanos(self.header("x-service-actual-usd")).or_else(behind);
-        match (actual, self.status) {
+        match (self.actual(), self.status) {
             (Some(actual), _) => Some(actual),
             (None, 400..=499) => Some(0),
-            (None, _) => nanos(self.header("x-service-estimated-usd")),
+            (None, _) => self.estimated(),
         }
+    }
+
+    /// Returns the estimate in nano-USD: what was held at first.
+    pub(super) fn estimated(&self) -> Option<u64> {
+        nanos(self.header("x-service-estimated-usd"))
+    }
+
+    /// Returns whether the call cost more than what was held for it at first.
+    pub(super) fn is_above_estimate(&self) -> bool {
+        self.actual()
+            .zip(self.estimated())
+            .is_some_and(|(actual, estimated)| actual > estimated)
+    }
+
+    /// Returns the real cost in nano-USD, if the answer states it.
+    fn actual(&self) -> Option<u64> {
+        let behind = || nanos(&self.tail.cost()?);
+        nanos(self.header("x-service-actual-usd")).or_else(behind)
     }
 
     fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name).map(HeaderValue::to_str);
         value.and_then(Result::ok).unwrap_or_default()
     }
+}
+
+fn nanos(usd: &str) -> Option<u64> {
+    amount::parse_limit(usd).ok().map(|amount| amount.get())
 }
 
 fn cut(text: &str) -> String {

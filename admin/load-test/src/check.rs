@@ -43,6 +43,12 @@ pub struct Line {
     pub seen: Nanos,
     /// Number of calls without an answer that reports the charge.
     pub unknown: u64,
+    /// Number of calls whose callers left in the middle, as planned.
+    pub left: u64,
+    /// Sum of what was held at first for those calls.
+    pub left_estimated: Nanos,
+    /// Number of calls that cost more than what was held for them at first.
+    pub above_estimate: u64,
     /// Faults.
     pub wrong: Vec<String>,
 }
@@ -155,11 +161,17 @@ fn judge(agent: &Agent, before: &UsageSnapshot, after: &UsageSnapshot, seen: Rep
         ));
     }
     let (said, charged) = (usd(seen.nanos), usd(charged));
-    match seen.unknown {
+    match seen.unknown + seen.left {
         0 if charged != said => wrong.push(format!("charged {charged} USD, and the answers say {said} USD")),
         1.. if charged < said => {
             wrong.push(format!(
                 "charged only {charged} USD, and the answers say {said} USD"
+            ));
+        }
+        1.. if charged == said && seen.unknown == 0 && seen.left_estimates > 0 => {
+            let left = seen.left;
+            wrong.push(format!(
+                "{left} callers left in the middle, and were charged nothing"
             ));
         }
         _ => {}
@@ -171,6 +183,9 @@ fn judge(agent: &Agent, before: &UsageSnapshot, after: &UsageSnapshot, seen: Rep
         charged,
         seen: said,
         unknown: seen.unknown,
+        left: seen.left,
+        left_estimated: usd(seen.left_estimates),
+        above_estimate: seen.above_estimate,
         wrong,
     }
 }
@@ -192,14 +207,42 @@ mod tests {
     }
 
     fn wrong(after: UsageSnapshot, nanos: u64, unknown: u64) -> usize {
+        wrong_with(
+            after,
+            ReportedCharges {
+                nanos,
+                unknown,
+                ..ReportedCharges::default()
+            },
+        )
+    }
+
+    fn wrong_with(after: UsageSnapshot, seen: ReportedCharges) -> usize {
         let agent = Agent {
             account: "acct_1".to_owned(),
             id: "a".to_owned(),
         };
         let before = usage(10, 100, 0, None);
-        judge(&agent, &before, &after, ReportedCharges { nanos, unknown })
-            .wrong
-            .len()
+        judge(&agent, &before, &after, seen).wrong.len()
+    }
+
+    #[test]
+    fn callers_who_left_are_charged_something() {
+        let left = |month: u64, left_estimates: u64, unknown: u64| {
+            let seen = ReportedCharges {
+                nanos: 50,
+                left: 2,
+                left_estimates,
+                unknown,
+                ..ReportedCharges::default()
+            };
+            wrong_with(usage(60, month, 0, None), seen)
+        };
+        assert_eq!(left(151, 20, 0), 0, "their charge is not known");
+        assert_eq!(left(149, 20, 0), 1, "less than the answers say");
+        assert_eq!(left(150, 20, 0), 1, "nothing");
+        assert_eq!(left(150, 0, 0), 0, "a model without a price");
+        assert_eq!(left(150, 20, 1), 0, "nor that of another call");
     }
 
     #[test]

@@ -34,6 +34,12 @@ pub struct ReportedCharges {
     pub nanos: u64,
     /// Number of calls whose charge is unknown, since they got no answer with it.
     pub unknown: u64,
+    /// Number of calls whose callers left in the middle of the stream, as planned; their charge is unknown, too.
+    pub left: u64,
+    /// Nano-USD that were held at first for those calls.
+    pub left_estimates: u64,
+    /// Number of calls that cost more than what was held for them at first.
+    pub above_estimate: u64,
 }
 
 /// Sender of calls.
@@ -52,6 +58,8 @@ pub(super) struct LoadGenerator {
     timeout: Duration,
     /// Whether answers are streamed.
     is_streamed: bool,
+    /// Of approved calls whose callers leave in the middle, in parts per million.
+    leave_share: u64,
 }
 
 impl LoadGenerator {
@@ -95,6 +103,7 @@ impl LoadGenerator {
             now: Mutex::new(None),
             timeout: plan.timeout,
             is_streamed: plan.stream.is_some(),
+            leave_share: plan.leave_share,
         })
     }
 
@@ -147,7 +156,8 @@ impl LoadGenerator {
             true => request.header(COST_HEADER, "true"),
             false => request,
         };
-        let (status, reason, bytes_received, first_byte) = match Answer::take_in(request).await {
+        let leaves = kind == Kind::Approved && plan::is_left(turn, self.leave_share);
+        let (status, reason, bytes_received, first_byte) = match Answer::take_in(request, leaves).await {
             Ok(answer) => {
                 self.charge(*agent, &answer);
                 let first_byte = Some(answer.first_byte - sent);
@@ -174,10 +184,17 @@ impl LoadGenerator {
 
     /// Adds the charge in an answer.
     fn charge(&self, agent: usize, answer: &Answer) {
+        if answer.is_left {
+            let mut ledger = self.ledger.lock();
+            ledger[agent].left += 1;
+            ledger[agent].left_estimates += answer.estimated().unwrap_or(0);
+            return;
+        }
         match answer.charged() {
             Some(nanos) => {
                 let mut ledger = self.ledger.lock();
                 ledger[agent].nanos += nanos;
+                ledger[agent].above_estimate += u64::from(answer.is_above_estimate());
             }
             None => self.unknown(agent),
         }

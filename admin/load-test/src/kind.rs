@@ -3,6 +3,9 @@
 /// Reason of a stream that ended because a cap did not allow its hold to grow.
 const HOLD_EXHAUSTED: &str = "hold_exhausted";
 
+/// Reason of a stream whose caller left in the middle, as the plan says.
+pub(super) const CALLER_LEFT: &str = "caller left";
+
 domain::words! {
     /// What a call is made for.
     #[derive(PartialOrd, Ord)]
@@ -37,6 +40,7 @@ impl Kind {
         let limits = [402, 429];
         match self {
             _ if self.expected() == (status, reason) => Judged::AsMeant,
+            Self::Approved if (status, reason) == (200, CALLER_LEFT) => Judged::AsMeant,
             // Limits of keys and plans, which work as intended.
             Self::Approved if limits.contains(&status) && !reason.is_empty() => Judged::Limited,
             // A cap in the middle of a stream.
@@ -78,6 +82,7 @@ mod tests {
         assert_eq!(Kind::Approved.judge(429, "rate_limited"), Judged::Limited);
         assert_eq!(Kind::Approved.judge(200, "hold_exhausted"), Judged::Limited);
         assert_eq!(Kind::Approved.judge(200, "stream not whole"), Judged::Wrong);
+        assert_eq!(Kind::Approved.judge(200, CALLER_LEFT), Judged::AsMeant);
         assert_eq!(
             Kind::Approved.judge(429, ""),
             Judged::Wrong,

@@ -35,15 +35,27 @@ pub enum Scenario {
     Denials,
     /// A tenth of the calls are to be denied
     Mixed,
+    /// With --stream: half of the callers leave in the middle
+    Leaving,
+    /// With --stream and --events: calls without max_tokens, whose holds grow
+    Growing,
 }
 
 impl Scenario {
     /// Returns the default share of calls that should be denied, in parts per million.
     pub const fn deny_share(self) -> u64 {
         match self {
-            Self::Steady | Self::Ramp | Self::Spike => 0,
+            Self::Steady | Self::Ramp | Self::Spike | Self::Leaving | Self::Growing => 0,
             Self::Denials => WHOLE / 2,
             Self::Mixed => WHOLE / 10,
+        }
+    }
+
+    /// Returns the default share of streams whose callers leave in the middle, in parts per million.
+    pub const fn leave_share(self) -> u64 {
+        match self {
+            Self::Leaving => WHOLE / 2,
+            _ => 0,
         }
     }
 }
@@ -96,6 +108,8 @@ pub struct Plan {
     pub timeout: Duration,
     /// Of calls to be denied, in parts per million.
     pub deny_share: u64,
+    /// Of approved calls whose callers leave in the middle of the stream, in parts per million.
+    pub leave_share: u64,
     /// The requested model.
     pub model: String,
     /// `max_tokens`
@@ -135,7 +149,11 @@ impl Plan {
             });
         }
         match self.scenario {
-            Scenario::Steady | Scenario::Denials | Scenario::Mixed => {
+            Scenario::Steady
+            | Scenario::Denials
+            | Scenario::Mixed
+            | Scenario::Leaving
+            | Scenario::Growing => {
                 phases.push(phase("steady".to_owned(), self.rate, self.duration));
             }
             Scenario::Spike => {
@@ -174,9 +192,14 @@ impl Plan {
         rates.max().unwrap_or(self.rate)
     }
 
-    /// Returns the maximum charge of the whole run by `prices`: the estimates of all calls that should be approved.
+    /// Returns the maximum charge of the whole run by `prices`: the estimates of all calls that should be approved. For
+    /// a stream without a limit, the one that its events would need is taken.
     pub fn cost_at_most(&self, prices: &PriceTable) -> Option<Nanos> {
-        let bodies: Vec<String> = self.bodies();
+        let limited = self.stream.map(|streamed| Streamed {
+            grows: false,
+            ..streamed
+        });
+        let bodies = self.bodies_with(limited);
         let estimates = bodies.iter().map(|body| {
             let chat = chat::parse_call(Endpoint::Chat, true, body.as_bytes()).ok()?;
             Some(prices.estimate(&chat.shape())?.get())
@@ -192,11 +215,15 @@ impl Plan {
 
     /// Returns the bodies of approved calls, in turn.
     pub fn bodies(&self) -> Vec<String> {
+        self.bodies_with(self.stream)
+    }
+
+    fn bodies_with(&self, stream: Option<Streamed>) -> Vec<String> {
         let body = |bytes: &usize| {
             let text = "x".repeat(bytes.saturating_sub(BODY_FRAME).max(1));
             let messages = serde_json::json!([{ "role": "user", "content": text }]);
             let body = serde_json::json!({ "model": self.model, "messages": messages, "max_tokens": self.max_tokens });
-            match self.stream {
+            match stream {
                 Some(streamed) => streamed.requested_in(body).to_string(),
                 None => body.to_string(),
             }
@@ -243,6 +270,15 @@ impl Plan {
         if !matches!(self.target.path(), "" | "/") || self.target.query().is_some() {
             return usage("--target is the edge's address without a path: /v1 is added");
         }
+        if self.stream.is_none() && self.leave_share > 0 {
+            return usage("callers leave in the middle of a stream: add --stream");
+        }
+        let is_long = self.stream.is_some_and(|stream| stream.events.is_some());
+        if self.scenario == Scenario::Growing && !is_long {
+            return usage(
+                "growing needs --stream and --events: more tokens than the 1,024 that are held at first",
+            );
+        }
         if self.duration.is_zero() {
             return usage("--duration must be longer than nothing");
         }
@@ -260,6 +296,12 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Returns whether approved call `number` (starting at 0) is one of the `share` whose callers leave: spread evenly, and
+/// exact in the sum.
+pub fn is_left(number: u64, share: u64) -> bool {
+    denied_before(number.saturating_add(1), share) > denied_before(number, share)
 }
 
 /// Returns how many of the first `calls` calls should be denied: spread evenly, and exact in the sum.
@@ -306,6 +348,7 @@ mod tests {
             warm_up: Duration::from_secs(2),
             timeout: Duration::from_secs(5),
             deny_share: scenario.deny_share(),
+            leave_share: scenario.leave_share(),
             model: "gpt-4o-mini".to_owned(),
             max_tokens: 16,
             body_bytes: vec![1024, 4096],
@@ -354,11 +397,40 @@ mod tests {
         plan.stream = Some(Streamed {
             events: Some(160),
             delay: Duration::ZERO,
+            grows: false,
         });
         let body = &plan.bodies()[0];
         let call = chat::parse_call(Endpoint::Chat, true, body.as_bytes());
         assert!(call.unwrap().stream);
-        assert!(plan.cost_at_most(&prices).unwrap() > whole);
+        let limited = plan.cost_at_most(&prices).unwrap();
+        assert!(limited > whole);
+        // Without a limit the call would be estimated at 1,024 tokens.
+        plan.stream = plan.stream.map(|stream| Streamed {
+            grows: true,
+            ..stream
+        });
+        assert!(!plan.bodies()[0].contains("max_tokens"));
+        assert_eq!(plan.cost_at_most(&prices), Some(limited));
+    }
+
+    #[test]
+    fn callers_who_leave_are_spread_and_exact() {
+        let left = |share| (0..1000).filter(|number| is_left(*number, share)).count();
+        assert_eq!(
+            (left(0), left(WHOLE / 10), left(WHOLE / 2), left(WHOLE)),
+            (0, 100, 500, 1000)
+        );
+        assert!((0..10).all(|number| is_left(number, WHOLE / 2) == (number % 2 == 1)));
+        let mut plan = plan(Scenario::Leaving);
+        assert_eq!(plan.leave_share, WHOLE / 2);
+        assert!(plan.check().unwrap_err().to_string().contains("--stream"));
+        plan.scenario = Scenario::Growing;
+        plan.stream = Some(Streamed {
+            events: None,
+            delay: Duration::ZERO,
+            grows: true,
+        });
+        assert!(plan.check().unwrap_err().to_string().contains("--events"));
     }
 
     #[test]

@@ -197,12 +197,48 @@ fn verdict(verdict: &Verdict) -> String {
             "  {unknown} calls got no answer; what they were charged is not known, so only the lower bound was compared."
         );
     }
+    text.push_str(&streams(lines));
     for line in wrong {
         for wrong in &line.wrong {
             let _ = writeln!(text, "  {}: {wrong}", line.agent.id);
         }
     }
     text
+}
+
+/// Describes the charges of streams whose callers left, and of those that cost more than what was held at first.
+fn streams(lines: &[Line]) -> String {
+    let mut text = String::new();
+    let left: u64 = lines.iter().map(|line| line.left).sum();
+    let above: u64 = lines.iter().map(|line| line.above_estimate).sum();
+    if left > 0 {
+        let held = Nanos::from_stored(lines.iter().map(|line| line.left_estimated.get()).sum());
+        let charged = match left_charged(lines) {
+            Some(charged) => format!("they were charged {charged} USD"),
+            None => "their charge is not known".to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "  {left} callers left in the middle of a stream: {charged}, of {held} USD that were held at first."
+        );
+    }
+    if above > 0 {
+        let _ = writeln!(
+            text,
+            "  {above} streams cost more than what was held for them at first."
+        );
+    }
+    text
+}
+
+/// Returns the charge of the calls whose callers left: what the answers do not state. `None` if other calls got no
+/// answer, either.
+fn left_charged(lines: &[Line]) -> Option<Nanos> {
+    let left: u64 = lines
+        .iter()
+        .map(|line| (line.unknown == 0).then(|| line.charged.get().saturating_sub(line.seen.get())))
+        .sum::<Option<u64>>()?;
+    Some(Nanos::from_stored(left))
 }
 
 /// Returns the document.
@@ -256,10 +292,11 @@ fn document(verdict: &Verdict) -> Value {
                 .map(|line| {
                     json!({ "accountId": line.agent.account, "agentId": line.agent.id, "dailyCapUsd": line.cap,
                         "spentTodayUsd": line.spent, "chargedUsd": line.charged, "answeredUsd": line.seen,
-                        "unknownCalls": line.unknown, "wrong": line.wrong })
+                        "unknownCalls": line.unknown, "leftCalls": line.left, "leftEstimatedUsd": line.left_estimated,
+                        "aboveEstimateCalls": line.above_estimate, "wrong": line.wrong })
                 })
                 .collect();
-            json!({ "checked": true, "ok": verdict.is_good(), "agents": agents })
+            json!({ "checked": true, "ok": verdict.is_good(), "agents": agents, "leftChargedUsd": left_charged(lines) })
         }
     }
 }

@@ -9,7 +9,7 @@ const TAIL_BYTES: usize = 8 << 10;
 pub(super) const COST_HEADER: &str = "x-service-stream-cost";
 /// Start of the comment with the cost.
 const COST: &str = ": x-service-actual-usd: ";
-/// Start of an error event.
+/// The last event.
 const DONE: &str = "data: [DONE]";
 /// Start of an error event.
 const ERROR: &str = "event: error";
@@ -21,16 +21,22 @@ pub struct Streamed {
     pub events: Option<u64>,
     /// Pause of the sandbox between events.
     pub delay: Duration,
+    /// Whether no limit is sent, so that the hold grows with the stream.
+    pub grows: bool,
 }
 
 impl Streamed {
     /// Returns the body with the fields that request the stream.
     pub(super) fn requested_in(self, mut body: Value) -> Value {
         body["stream"] = true.into();
+        if let (true, Some(fields)) = (self.grows, body.as_object_mut()) {
+            fields.remove("max_tokens");
+        }
         if let Some(events) = self.events {
             // In a sandbox an event is a token, and the limit also applies to it.
-            let limit = body["max_tokens"].as_u64().unwrap_or(0);
-            body["max_tokens"] = limit.max(events).into();
+            if let Some(limit) = body["max_tokens"].as_u64() {
+                body["max_tokens"] = limit.max(events).into();
+            }
             let delay = self.delay.as_millis();
             body["user"] = format!("sandbox-stream:events={events},delay={delay}").into();
         }
@@ -74,12 +80,17 @@ impl Tail {
             let code = document["error"]["code"].as_str().unwrap_or("error event");
             return code.to_owned();
         }
-        let is_whole = text.lines().any(|line| line == DONE);
-        if is_whole {
+        if self.is_whole() {
             String::new()
         } else {
             "stream not whole".to_owned()
         }
+    }
+
+    /// Returns whether the last event has arrived.
+    pub(super) fn is_whole(&self) -> bool {
+        let text = String::from_utf8_lossy(&self.0);
+        text.lines().any(|line| line == DONE)
     }
 }
 
@@ -94,6 +105,7 @@ mod tests {
         let plain = Streamed {
             events: None,
             delay: Duration::ZERO,
+            grows: false,
         };
         assert_eq!(
             plain.requested_in(body.clone()),
@@ -102,7 +114,16 @@ mod tests {
         let counted = Streamed {
             events: Some(200),
             delay: Duration::from_millis(5),
+            grows: false,
         };
+        let growing = Streamed {
+            grows: true,
+            ..counted
+        };
+        assert_eq!(
+            growing.requested_in(body.clone()),
+            json!({ "model": "m", "stream": true, "user": "sandbox-stream:events=200,delay=5" })
+        );
         let asked = counted.requested_in(body);
         assert_eq!(
             (&asked["max_tokens"], &asked["user"]),
