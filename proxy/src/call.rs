@@ -43,7 +43,7 @@ use call_request::{CallRequest, RequestParser};
 use completed::Completed;
 use connections::limit::Keeper;
 use count::RequestCounter;
-use credential::Credential;
+use crypto::virtual_key::WellFormed;
 use decide::Decider;
 use domain::measured::Endpoint;
 use forward::{Forwarded, Forwarder};
@@ -113,12 +113,12 @@ impl CallPipeline {
         keeper: &mut Keeper,
         trace: &mut RequestTrace,
     ) -> Result<Completed, Rejection> {
-        let credential = credential::from_headers(&session.req_header().headers)?;
+        let key = credential::from_headers(&session.req_header().headers)?;
         if let Err(too_long) = self.body_reader.check_declared_length(session) {
-            self.count_too_long(&credential, trace).await;
+            self.count_too_long(key, trace).await;
             return Err(too_long);
         }
-        let key = self.resolver.key_owner(&credential).await;
+        let key = self.resolver.key_owner(key).await;
         let key = key.inspect(|key| trace.set_owner(&key.owner));
         let key = trace.end_stage_with(&self.metrics, Stage::Resolve, key)?;
         keep_connection(keeper)?;
@@ -210,8 +210,8 @@ impl CallPipeline {
 
     /// Counts a request whose declared length is too long, if its key is known (decision D30). The request is refused
     /// for its length whatever the store replies (decision D63).
-    async fn count_too_long(&self, credential: &Credential, trace: &mut RequestTrace) {
-        if let Ok(key) = self.resolver.key_owner(credential).await {
+    async fn count_too_long(&self, key: WellFormed<'_>, trace: &mut RequestTrace) {
+        if let Ok(key) = self.resolver.key_owner(key).await {
             trace.set_owner(&key.owner);
             drop(self.counter.count(&key).await);
         }
@@ -222,8 +222,8 @@ impl CallPipeline {
     /// # Errors
     /// 401, or a denial.
     pub async fn admit(&self, session: &ServerSession, keeper: &mut Keeper) -> Result<(), Rejection> {
-        let credential = credential::from_headers(&session.req_header().headers)?;
-        let key = self.resolver.key_owner(&credential).await?;
+        let key = credential::from_headers(&session.req_header().headers)?;
+        let key = self.resolver.key_owner(key).await?;
         keep_connection(keeper)?;
         self.counter.count(&key).await
     }

@@ -58,7 +58,8 @@ pub(crate) fn instructions(counted: &[CallInstructions]) -> String {
     }
     format!(
         "\n## Instructions of a call and of a stream, under callgrind\n\n16 connections: requests of 1 KB in a closed loop; \
-         streams of 200 events, one each 10 ms.\n\n{}\nOutside of the kernel; hashes are done in software there.\n",
+         streams of 200 events, one each 10 ms.\n\n{}\nOutside of the kernel, and without what the program takes while nobody calls; \
+         hashes are done in software there.\n",
         table.text
     )
 }

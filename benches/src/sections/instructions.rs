@@ -1,6 +1,7 @@
-//! Instructions of a call and of a stream, counted by callgrind. A busy machine hardly changes them. Instructions of
-//! the kernel are not counted. The proxy is counted as it is built, except that it hashes in software: valgrind does
-//! not know the instructions for hashes.
+//! Instructions of a call and of a stream, counted by callgrind. A busy machine hardly changes them: the instructions
+//! of the proxy without calls, such as its check of the store each second, are counted first and subtracted. Otherwise
+//! a call would have more of them, the slower the machine. Instructions of the kernel are not counted. The proxy is
+//! counted as it is built, except that it hashes in software: valgrind does not know the instructions for hashes.
 
 use super::Outcome;
 use crate::contender::{Contender, Name};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Connections of the load: enough that the proxy always has a request to serve.
 const CONNECTIONS: usize = 16;
@@ -32,6 +34,8 @@ const STREAM_SECONDS: f64 = 6.0;
 /// callgrind. Otherwise it reads several events at once, and more of them the slower it is.
 const STREAM_CONNECTIONS: usize = 8;
 const STREAM_EVERY_US: u64 = 10_000;
+/// Seconds without calls, for what is subtracted.
+const IDLE_SECONDS: f64 = 10.0;
 /// Seconds that a start under callgrind takes.
 const START_SECONDS: f64 = 10.0;
 
@@ -43,7 +47,7 @@ pub(crate) struct CallInstructions {
     pub(crate) streamed: bool,
     /// Calls that were answered during the count; for streams, a 200th of their events.
     pub(crate) calls: u64,
-    /// Instructions during the count.
+    /// Instructions during the count, without those that the proxy takes in the same time without calls.
     pub(crate) instructions: u64,
 }
 
@@ -58,7 +62,7 @@ impl CallInstructions {
 
 /// Estimated duration, in seconds.
 pub(crate) fn planned() -> f64 {
-    COUNTED.len() as f64 * (START_SECONDS + 2.0 * SECONDS + STREAM_SECONDS)
+    COUNTED.len() as f64 * (START_SECONDS + 2.0 * SECONDS + IDLE_SECONDS + STREAM_SECONDS)
 }
 
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<CallInstructions>> {
@@ -121,32 +125,41 @@ fn count_both(
         ..phase
     };
     runner.load(contender, phase)?;
-    Ok([
-        count(runner, contender, phase, (pid, 1))?,
-        count(runner, contender, streams, (pid, 2))?,
-    ])
+    let wait = || {
+        std::thread::sleep(Duration::from_secs_f64(IDLE_SECONDS));
+        Ok(())
+    };
+    let ((), idle) = count(runner, (pid, 1), wait)?;
+    let found = |dump: u32, phase: Phase| {
+        let (load, all) = count(runner, (pid, dump), || runner.load(contender, phase))?;
+        Ok(CallInstructions {
+            name: contender.name,
+            streamed: phase.stream_every_us.is_some(),
+            calls: load.answered,
+            instructions: all.saturating_sub(in_time(idle, phase.seconds)),
+        })
+    };
+    Ok([found(2, phase)?, found(3, streams)?])
 }
 
-/// Counts one kind of call of a warm proxy, as its dump number `dump`.
-fn count(
+/// Returns the share of `seconds` in the `idle` instructions of [`IDLE_SECONDS`].
+fn in_time(idle: u64, seconds: f64) -> u64 {
+    (idle as f64 * seconds / IDLE_SECONDS) as u64
+}
+
+/// Counts the instructions of a warm proxy while `work` runs, as its dump number `dump`.
+fn count<T>(
     runner: &Runner<'_>,
-    contender: &Contender<'_>,
-    phase: Phase,
     (pid, dump): (u32, u32),
-) -> Result<CallInstructions, Box<dyn Error>> {
+    work: impl FnOnce() -> Result<T, Box<dyn Error>>,
+) -> Result<(T, u64), Box<dyn Error>> {
     let pid = pid.to_string();
     output("callgrind_control", &["--zero", &pid])?;
-    let calls = runner.load(contender, phase)?.answered;
+    let done = work()?;
     output("callgrind_control", &["--dump", &pid])?;
     let dump = runner.stage.program(&format!("counted.{pid}.{dump}"));
-    let instructions =
-        total(&std::fs::read_to_string(Path::new(&dump))?).ok_or(format!("{dump}: no total"))?;
-    Ok(CallInstructions {
-        name: contender.name,
-        streamed: phase.stream_every_us.is_some(),
-        calls,
-        instructions,
-    })
+    let all = total(&std::fs::read_to_string(Path::new(&dump))?).ok_or(format!("{dump}: no total"))?;
+    Ok((done, all))
 }
 
 /// Returns the total at the end of a dump of callgrind.
@@ -169,6 +182,14 @@ mod tests {
         assert_eq!(
             (total(dump), total("totals: many"), total("")),
             (Some(1234), None, None)
+        );
+    }
+
+    #[test]
+    fn a_longer_count_contains_more_of_what_is_done_without_calls() {
+        assert_eq!(
+            [IDLE_SECONDS, 4.0, 0.0].map(|seconds| in_time(1000, seconds)),
+            [1000, 400, 0]
         );
     }
 

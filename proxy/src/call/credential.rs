@@ -6,29 +6,22 @@ use crypto::key_kind::KeyKind;
 use crypto::virtual_key::WellFormed;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};
-use secrecy::SecretString;
 
 /// The other header that may contain the key.
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// Header of Azure clients; its value is not used.
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
-/// A well-formed virtual key. Only its hash is looked up and cached.
-#[derive(Debug)]
-pub struct Credential {
-    /// The whole key; zeroized on drop.
-    pub secret: SecretString,
-}
-
 fn refused(message: &str) -> Refusal {
     Refusal::new(RefusalKind::InvalidApiKey, message)
 }
 
-/// Reads the key of `Authorization: Bearer` or `x-api-key`. Both headers may contain it if the values are equal.
+/// Reads the key of `Authorization: Bearer` or `x-api-key`, where it stays: nothing copies it, and only its hash is
+/// looked up and cached. Both headers may contain it if the values are equal.
 ///
 /// # Errors
 /// 401 when there is no key, when it is malformed, or when the headers have different keys.
-pub fn from_headers(headers: &HeaderMap) -> Result<Credential, Refusal> {
+pub fn from_headers(headers: &HeaderMap) -> Result<WellFormed<'_>, Refusal> {
     let bearer = one(headers, &AUTHORIZATION)?.map(after_bearer).transpose()?;
     let plain = one(headers, &X_API_KEY)?;
     let key = match (bearer, plain) {
@@ -38,13 +31,7 @@ pub fn from_headers(headers: &HeaderMap) -> Result<Credential, Refusal> {
         }
         (Some(key), _) | (None, Some(key)) => key,
     };
-    let Some(_) = WellFormed::parse(key) else {
-        return Err(refused(not_a_virtual_key(key)));
-    };
-    let text = std::str::from_utf8(key).map_err(|_| refused("The virtual key is not text."))?;
-    Ok(Credential {
-        secret: text.to_owned().into(),
-    })
+    WellFormed::parse(key).ok_or_else(|| refused(not_a_virtual_key(key)))
 }
 
 /// Explains which header is missing.
@@ -130,7 +117,7 @@ mod tests {
     fn the_header_of_azures_clients_is_named_and_not_read() {
         let key = format!("vk_live_{}", "0a".repeat(32));
         let mut headers = HeaderMap::new();
-        let message = |headers: &HeaderMap| from_headers(headers).unwrap_err().message;
+        let message = |headers: &HeaderMap| from_headers(headers).err().unwrap().message;
         assert!(!message(&headers).contains("`api-key`"));
         headers.insert(API_KEY, key.parse().unwrap());
         assert!(message(&headers).contains("`api-key` is not read here"));
@@ -153,7 +140,7 @@ mod tests {
             let key = format!("{prefix}{digits}");
             let mut headers = HeaderMap::new();
             headers.insert(X_API_KEY, key.parse().unwrap());
-            let refusal = from_headers(&headers).unwrap_err();
+            let refusal = from_headers(&headers).err().unwrap();
             assert!(
                 refusal.message.starts_with(&format!("This is {kind}")),
                 "{prefix}"

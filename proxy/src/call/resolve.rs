@@ -1,14 +1,12 @@
 //! Step 1b: finds the owner of the virtual key. The owner never changes, so the edge caches it. `authorize.lua` checks
 //! whether the key is active, together with everything else.
 
-use super::credential::Credential;
 use super::rejection::Rejection;
 use crate::key_owners::KeyOwners;
 use crate::key_owners::known_key::KnownKey;
 use crate::store_health::StoreHealth;
 use crate::tables::prices::Prices;
 use crypto::virtual_key::WellFormed;
-use secrecy::ExposeSecret;
 use std::sync::Arc;
 use store::Store;
 use store::lookup::VirtualKeyOwner;
@@ -32,13 +30,10 @@ impl Resolver {
     /// # Errors
     /// 401 if the key does not exist; 503 if the store is untrusted or unreachable, or the imported prices are not yet
     /// loaded.
-    pub async fn key_owner(&self, credential: &Credential) -> Result<Arc<KnownKey>, Rejection> {
+    pub async fn key_owner(&self, key: WellFormed<'_>) -> Result<Arc<KnownKey>, Rejection> {
         if !self.health.is_trusted().await || !self.prices.are_known_now().await {
             return Err(Rejection::unavailable());
         }
-        let Some(key) = WellFormed::parse(credential.secret.expose_secret().as_bytes()) else {
-            return Err(Rejection::unknown_key());
-        };
         let digest = key.digest();
         if let Some(known) = self.owners.get(&digest) {
             return Ok(known);
@@ -75,20 +70,17 @@ mod tests {
     use crate::fixture::{EPOCH, Fixture, Reply, record, text};
     use crate::reply::refusal::RefusalKind;
     use crypto::virtual_key::{CheckSecret, mint};
+    use secrecy::{ExposeSecret as _, SecretString};
     use store::keys::STORE;
 
     /// Creates a key whose checksum was made with this secret. The fixture's secret is `00`.
-    fn key(secret: &str) -> Credential {
+    fn key(secret: &str) -> SecretString {
         let secret = CheckSecret::from_stored(secret.to_owned());
-        Credential {
-            secret: mint(&secret).unwrap(),
-        }
+        mint(&secret).unwrap()
     }
 
-    fn hash(key: &Credential) -> String {
-        WellFormed::parse(key.secret.expose_secret().as_bytes())
-            .unwrap()
-            .hash()
+    fn well_formed(key: &SecretString) -> WellFormed<'_> {
+        WellFormed::parse(key.expose_secret().as_bytes()).unwrap()
     }
 
     fn is_unknown(owner: &Result<Arc<KnownKey>, Rejection>) -> bool {
@@ -105,10 +97,11 @@ mod tests {
         fixture.on_command(|command| (command[0] == "GET").then(|| text("acct_1 bot vk_1")));
         let (resolver, key) = (fixture.resolver(), key("00"));
         for _ in 0..2 {
-            let known = resolver.key_owner(&key).await.unwrap();
+            let known = resolver.key_owner(well_formed(&key)).await.unwrap();
             assert_eq!((known.owner.account(), known.owner.agent()), ("acct_1", "bot"));
         }
-        let is_lookup = |command: &&Vec<String>| command[0] == "GET" && command[1].contains(&*hash(&key));
+        let is_lookup =
+            |command: &&Vec<String>| command[0] == "GET" && command[1].contains(&*well_formed(&key).hash());
         assert_eq!(fixture.commands().iter().filter(is_lookup).count(), 1);
     }
 
@@ -120,8 +113,8 @@ mod tests {
         let (resolver, ours, foreign) = (fixture.resolver(), key("00"), key("01"));
         let before = fixture.count("GET");
         for _ in 0..2 {
-            assert!(is_unknown(&resolver.key_owner(&ours).await));
-            assert!(is_unknown(&resolver.key_owner(&foreign).await));
+            assert!(is_unknown(&resolver.key_owner(well_formed(&ours)).await));
+            assert!(is_unknown(&resolver.key_owner(well_formed(&foreign)).await));
         }
         assert_eq!(fixture.count("GET") - before, 1);
         assert_eq!(fixture.owners.sizes(), [0, 1]);
@@ -145,7 +138,7 @@ mod tests {
                     _ => None,
                 }
             });
-            let rejected = fixture.resolver().key_owner(&key("00")).await;
+            let rejected = fixture.resolver().key_owner(well_formed(&key("00"))).await;
             assert!(
                 matches!(rejected, Err(Rejection::Denied(_))),
                 "{is_away} {rejected:?}"

@@ -54,6 +54,9 @@ const SILENCE_MAX: Duration = Duration::from_millis(2_500);
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(5);
 /// Interval of further keepalive probes.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
+/// Arguments that [`Store::script`] adds to a script's own at most: two for the clock, and two for the version and one
+/// for the authority of a change.
+const ADDED_ARGS_MAX: usize = 5;
 
 /// A handle on the store. Clones are cheap and share the connection.
 #[derive(Clone)]
@@ -308,16 +311,18 @@ impl Store {
             .map(Arc::as_ref)
             .find(|other| other.name() == script.name())
             .unwrap_or(script);
-        let mut args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
         let clock = script.bounds_clock().then(|| server_clock::bound_args(self));
-        args.extend(clock.iter().flatten().map(String::as_bytes));
+        let clock = clock.iter().flatten().map(String::as_bytes);
+        // With room for all that is added: a list that grows is copied.
+        let mut all_args: Vec<&[u8]> = Vec::with_capacity(args.len() + ADDED_ARGS_MAX);
+        all_args.extend(args.iter().map(AsRef::as_ref).chain(clock));
         if script.is_versioned() {
             // On the heap, to keep the future of calls small.
-            let run: BoxFuture<'_, _> = Box::pin(self.change(script, keys, args));
+            let run: BoxFuture<'_, _> = Box::pin(self.change(script, keys, all_args));
             let answer = run.await?;
             return redis::from_redis_value(answer).map_err(StoreError::unexpected);
         }
-        self.execute(script, keys, &args).await
+        self.execute(script, keys, &all_args).await
     }
 
     /// Like [`Store::script`], for a script that replies with words.
