@@ -132,7 +132,7 @@ fn count_both(
     let ((), idle) = count(runner, (pid, 1), wait)?;
     let found = |dump: u32, phase: Phase| {
         let (load, all) = count(runner, (pid, dump), || runner.load(contender, phase))?;
-        Ok(CallInstructions {
+        Ok::<_, Box<dyn Error>>(CallInstructions {
             name: contender.name,
             streamed: phase.stream_every_us.is_some(),
             calls: load.answered,
