@@ -10,6 +10,7 @@ pub use read::Decisions;
 mod explain;
 mod measured;
 mod read;
+mod recorded;
 
 use crate::state::{ApiState, Call};
 use endpoint::{Answer, Code, Problem, Reply, operations};

@@ -1,6 +1,6 @@
 //! A decision with its explanation: the fields of the entry, and sentences about them.
 
-use super::read::Recorded;
+use super::recorded::Recorded;
 use domain::check::{Check, CheckName, CheckedAmount, Reset, Unit, usd};
 use domain::denial::{Denial, RATE_RETRY_AFTER_S};
 use domain::denial_window::{self, OWN_RECORDS};

@@ -2,25 +2,18 @@
 //! of the API and the operator's command line share it.
 
 use super::explain::{self, Explained};
+use super::recorded::Recorded;
 use archive::Archive;
 use domain::decision::{VOIDED, hold_id};
 use domain::denial_window;
-use domain::entry::{Entry, Sealed};
+use domain::entry::Entry;
 use domain::id::Kind;
 use domain::mode::Mode;
 use history::trail::Trail;
-use store::audit::chain::Head;
 use store::call::denial_windows;
 use store::call::open_holds;
 use store::keys::Realm;
 use store::{Store, StoreError};
-
-/// An entry and its hash.
-#[derive(Debug)]
-pub(super) struct Recorded {
-    pub(super) entry: Entry,
-    pub(super) hash: String,
-}
 
 /// The decisions of an account and mode.
 #[derive(Debug)]
@@ -130,19 +123,5 @@ impl<'a> Decisions<'a> {
                 explain::entry_of_hold(id, account, &text).map_err(|()| StoreError::unexpected("hold"))
             }
         }
-    }
-}
-
-impl Recorded {
-    fn from_sealed(sealed: &Sealed) -> Option<Self> {
-        let entry = Entry::of_json(&sealed.json)?;
-        let head = Head {
-            seq: entry.seq,
-            hash: Some(sealed.hash),
-        };
-        Some(Self {
-            entry,
-            hash: head.text(),
-        })
     }
 }

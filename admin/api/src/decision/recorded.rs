@@ -1,0 +1,25 @@
+//! An entry of a decision in the audit trail, with its hash.
+
+use domain::entry::{Entry, Sealed};
+use store::audit::chain::Head;
+
+/// An entry and its hash, as text.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    pub(super) entry: Entry,
+    pub(super) hash: String,
+}
+
+impl Recorded {
+    pub(super) fn from_sealed(sealed: &Sealed) -> Option<Self> {
+        let entry = Entry::of_json(&sealed.json)?;
+        let head = Head {
+            seq: entry.seq,
+            hash: Some(sealed.hash),
+        };
+        Some(Self {
+            entry,
+            hash: head.text(),
+        })
+    }
+}
