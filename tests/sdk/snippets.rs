@@ -1,5 +1,6 @@
-//! The Connect page's snippets for curl, Python, Node.js, LangChain and LiteLLM, run exactly as the page shows them with
-//! the key in the environment. Behind the edge is the sandbox. Each answer is printed, and its call listed as approved.
+//! The Connect page's snippets for curl, Python, Node.js, LangChain and LiteLLM, run exactly as the page shows them
+//! with the key in the environment. Behind the edge is the sandbox. Each answer is printed, and its call is listed as
+//! settled.
 
 use crate::install::{NODE_SDK, PYTHON_FRAMEWORKS, PYTHON_SDK, Sdk};
 use crate::plan::{COMPLETION_NANOS, SETTLED, options};

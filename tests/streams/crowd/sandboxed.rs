@@ -60,8 +60,8 @@ impl Call {
     }
 }
 
-/// Cost of a call that the sandbox lists, in nano-USD: its usage, else the larger of the held amount and the cost of its
-/// text.
+/// Cost of a call that the sandbox lists, in nano-USD: its usage, else the larger of the held amount and the cost of
+/// its text.
 fn charge(sent: &Value) -> u64 {
     let usage = sent["usage"]["completion_tokens"].as_u64();
     let text = sent["text_bytes"].as_u64().expect("a number").div_ceil(4);
