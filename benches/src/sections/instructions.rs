@@ -35,7 +35,7 @@ const STREAM_SECONDS: f64 = 6.0;
 const STREAM_CONNECTIONS: usize = 8;
 const STREAM_EVERY_US: u64 = 10_000;
 /// Seconds without calls, for what is subtracted.
-const IDLE_SECONDS: f64 = 10.0;
+const IDLE_SECONDS: f64 = 5.0;
 /// Seconds that a start under callgrind takes.
 const START_SECONDS: f64 = 10.0;
 
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_longer_count_contains_more_of_what_is_done_without_calls() {
         assert_eq!(
-            [IDLE_SECONDS, 4.0, 0.0].map(|seconds| in_time(1000, seconds)),
+            [IDLE_SECONDS, 2.0, 0.0].map(|seconds| in_time(1000, seconds)),
             [1000, 400, 0]
         );
     }
