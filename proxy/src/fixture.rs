@@ -399,7 +399,6 @@ impl Fixture {
         }
     }
 
-    /// The key of the call.
     /// An open hold of [`ESTIMATE`].
     pub async fn open_hold(&self) -> OpenHold {
         let name = HoldName {
@@ -424,6 +423,7 @@ impl Fixture {
         }
     }
 
+    /// The key of the call.
     pub fn key(&self) -> Arc<KnownKey> {
         let owner = VirtualKeyOwner::new("acct_1", "bot", "vk_1");
         Arc::new(KnownKey::new(owner, Arc::default()))

@@ -19,7 +19,7 @@ pub(super) struct Answer {
     pub bytes: u64,
     /// Arrival of the first byte of the body, or of the end of an empty one.
     pub first_byte: Instant,
-    /// Whether the caller left in the middle of the body.
+    /// True if the caller left in the middle of the body.
     pub is_left: bool,
 }
 

@@ -21,7 +21,7 @@ pub struct Streamed {
     pub events: Option<u64>,
     /// Pause of the sandbox between events.
     pub delay: Duration,
-    /// Whether no limit is sent, so that the hold grows with the stream.
+    /// True if no limit is sent, so that the hold grows with the stream.
     pub grows: bool,
 }
 

@@ -71,11 +71,8 @@ impl Forwarder {
         };
         let Body { bytes, reservation } = body;
         let account = reservation.account();
-        let admitted = self.unsent_answers.admits(account);
-        let Some(permit) = admitted
-            .then(|| account.try_begin_call(self.account_calls_max))
-            .flatten()
-        else {
+        let permit = account.try_begin_call(self.account_calls_max);
+        let Some(permit) = permit.filter(|_| self.unsent_answers.admits(account)) else {
             return Err(self.not_sent(hold).await);
         };
         let path = upstream.identity().path(request.endpoint, &request.model);

@@ -19,7 +19,7 @@ pub struct Denied {
     pub message: Option<String>,
     /// Decision id, of the [kind](domain::decision::denial_kind) that matches the denial.
     pub id: String,
-    /// Whether it has no audit entry of its own: it is counted for a rate window, to whose record the id leads
+    /// True if it has no audit entry of its own: it is counted for a rate window, to whose record the id leads
     /// (decision D70).
     pub is_counted: bool,
     /// Present once the run is known.

@@ -34,9 +34,9 @@ pub struct Journal {
     len: u64,
     /// Whether an incomplete line may follow them.
     is_torn: bool,
-    /// Whether the last attempt to append failed.
+    /// True if the last attempt to append failed.
     cannot_append: bool,
-    /// Whether the last attempt to rewrite the file failed.
+    /// True if the last attempt to rewrite the file failed.
     cannot_rewrite: bool,
 }
 

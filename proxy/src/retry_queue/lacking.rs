@@ -10,7 +10,7 @@ pub struct Lacking {
     items: HashMap<Item, Lack>,
     /// Number of items recorded so far.
     recorded: u64,
-    /// Whether the file must be rewritten since the disk may not have its lines.
+    /// True if the disk may lack lines of the file, which must then be rewritten.
     is_unsynced: bool,
 }
 
@@ -72,7 +72,7 @@ impl Lacking {
         self.is_unsynced = false;
     }
 
-    /// Whether the disk may lack lines of the file.
+    /// Returns whether the disk may lack lines of the file.
     pub fn is_unsynced(&self) -> bool {
         self.is_unsynced
     }

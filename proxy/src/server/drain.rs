@@ -66,7 +66,7 @@ pub async fn exit_when_drained(
         );
     }
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    tracing::info!(retry_queue = retry_queue.len(), took_ms, "drained");
+    tracing::info!(pending = retry_queue.len(), took_ms, "drained");
     // Otherwise a call that is cut off may queue an item until the last instant.
     exit(retry_queue, cut_off == 0);
 }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// Pause between two queries.
 pub const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Pause between two looks at the store's certificate, each of which connects.
+/// Pause between two reads of the store's certificate, each on a connection of its own.
 const CERTIFICATE_EVERY: Duration = Duration::from_secs(60);
 /// Upper ends of the buckets of the store's round trip, in seconds.
 const ROUND_TRIPS: [f64; 9] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0];

@@ -6,7 +6,7 @@ use std::fs;
 /// Environment variable. Set to anything, it makes tests write their files instead of comparing them.
 pub const REWRITE_DOCS: &str = "TOLLGATE_REWRITE_DOCS";
 
-/// Whether [`REWRITE_DOCS`] is set.
+/// Returns whether [`REWRITE_DOCS`] is set.
 pub fn rewrites_docs() -> bool {
     std::env::var_os(REWRITE_DOCS).is_some()
 }
