@@ -30,7 +30,7 @@ pub async fn follow(
     mut offers: PriceOffers,
     mut hangups: Signal,
 ) {
-    prices.refresh(false).await;
+    prices.refresh().await;
     loop {
         if prices.are_known() {
             offers.offer(&prices.get()).await;
@@ -46,8 +46,10 @@ pub async fn follow(
         };
         if reread {
             reread_plans(&plans, &settings, &metrics);
+            prices.reread().await;
+        } else {
+            prices.refresh().await;
         }
-        prices.refresh(reread).await;
     }
 }
 

@@ -7,7 +7,7 @@ use domain::role::Role;
 use harness::Redis;
 use harness::scripts::{execute, mutants};
 use store::account::script::{ACCEPT, PlanSet, SET_PLAN, accept, set_plan};
-use store::authority::{Authority, Lack};
+use store::authority::{Authority, Lack, SessionOfUser};
 use store::keys::AccountKeys;
 use store::script::Script;
 use store::script::all::all;
@@ -139,7 +139,12 @@ async fn authorities(store: &Store) -> Checked {
     let keys = AccountKeys::new(ACCOUNT);
     let (key, sessions, users) = (keys.api_key("key_1"), keys.sessions("usr_1"), keys.users());
     let of_key = || Authority::of_key(ACCOUNT, "key_1");
-    let of_session = |least| Authority::of_session(ACCOUNT, "ses_1", ("usr_1", EMAIL), least);
+    let session = SessionOfUser {
+        session: "ses_1",
+        user: "usr_1",
+        email: EMAIL,
+    };
+    let of_session = |least| Authority::of_session(ACCOUNT, &session, least);
     let judged = async |authority: Authority, lack: Option<Lack>, what: &str| -> Checked {
         let before = there(store, &keys.record()).await?;
         let answer = authority.scope(set_plan(store, ACCOUNT, what, "test")).await;

@@ -22,7 +22,7 @@ use session::Sent;
 use std::net::IpAddr;
 use store::account::Account;
 use store::api_key::ApiKey;
-use store::authority::Authority;
+use store::authority::{Authority, SessionOfUser};
 use store::keys::AccountKeys;
 use store::lookup::ApiKeyOwner;
 use store::versions::AccountVersion;
@@ -201,7 +201,12 @@ impl Caller {
         match &self.credential {
             Credential::Key { .. } => Authority::of_key(&self.account, &self.actor),
             Credential::Session { id, email, .. } => {
-                Authority::of_session(&self.account, id, (&self.actor, email), least)
+                let session = SessionOfUser {
+                    session: id,
+                    user: &self.actor,
+                    email,
+                };
+                Authority::of_session(&self.account, &session, least)
             }
         }
     }

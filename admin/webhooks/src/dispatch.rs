@@ -17,7 +17,9 @@ use store::webhook::WebhookRecord;
 use store::webhook::delivery::DeliveryEvent;
 use store::webhook::script::Endpoint;
 use store::webhook::script::cursor::{Cursor, waiting};
-use store::webhook::script::dispatch::{Dispatch, DispatchCoalesced, Dispatched, Step, WebhookDeliveries};
+use store::webhook::script::dispatch::{
+    Dispatch, DispatchCoalesced, Dispatched, MinuteEnd, Step, WebhookDeliveries,
+};
 use store::{StoreError, server_clock};
 
 /// Maximum number of steps of one call; the rest is dispatched in the next round.
@@ -61,11 +63,13 @@ pub async fn dispatch(webhooks: &Webhooks, realm: &Realm, source: EntrySource) -
         }
         let may_go_on = match dispatcher.ahead.front() {
             Some(next) if cursor.minute.has_ended(next.entry.at_ms) => {
-                dispatcher.dispatch_coalesced(cursor, true).await?
+                dispatcher
+                    .dispatch_coalesced(cursor, MinuteEnd::LaterEntry)
+                    .await?
             }
             Some(_) => dispatcher.dispatch_entries(cursor).await?,
             None if dispatcher.is_coalesced_due(cursor).await? => {
-                dispatcher.dispatch_coalesced(cursor, false).await?
+                dispatcher.dispatch_coalesced(cursor, MinuteEnd::Clock).await?
             }
             None => break,
         };
@@ -136,7 +140,7 @@ impl Dispatcher<'_> {
 
     /// Dispatches coalesced violations, as many groups as fit into a step. Returns the same as
     /// [`Self::dispatch_entries`].
-    async fn dispatch_coalesced(&self, cursor: Cursor, by_entry: bool) -> Result<bool, StoreError> {
+    async fn dispatch_coalesced(&self, cursor: Cursor, minute_end: MinuteEnd) -> Result<bool, StoreError> {
         let store = &self.webhooks.store;
         let webhooks = WebhookRecord::all(store, self.realm).await?;
         let most = (DELIVERIES_MAX / webhooks.len().max(1)).max(1);
@@ -146,7 +150,7 @@ impl Dispatcher<'_> {
         let groups: Vec<Group> = waiting.into_iter().map(|(group, _)| group).collect();
         let dispatch = DispatchCoalesced {
             step: self.step(cursor, &batches),
-            by_entry,
+            minute_end,
             groups: &groups,
         };
         let done = dispatch.execute(store).await?;

@@ -12,6 +12,7 @@
 //! with hanging receivers delays only its own deliveries.
 
 use crate::base::Base;
+use quick_cache::unsync::Cache;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +39,8 @@ const FOUND_MAX: usize = 64;
 const ACCOUNT_PART: usize = 8;
 /// Quarters of the slots that failing webhooks may have.
 const FAILING_QUARTERS: usize = 3;
-/// Maximum number of failing webhooks remembered; further ones count as healthy.
+/// Maximum number of failing webhooks remembered. Of more, those that failed long ago count as healthy: webhooks that
+/// were deleted while they failed fill no place for ever.
 const FAILING_MAX: usize = 100_000;
 /// Maximum number of webhooks of each queue that are checked for room each time that turns may begin.
 const CANDIDATES_MAX: usize = 1000;
@@ -46,14 +48,19 @@ const CANDIDATES_MAX: usize = 1000;
 /// The slots for concurrent turns, and the webhooks that occupy them.
 struct Slots {
     all: usize,
-    /// Turns in progress.
-    turns: HashMap<Id, Endpoint>,
+    turns: HashMap<Id, TurnInProgress>,
     busy: HashSet<Endpoint>,
     /// Number of occupied slots of each account.
     accounts: HashMap<String, usize>,
     /// Webhooks whose last attempt failed.
-    failing: HashSet<Endpoint>,
+    failing: Cache<Endpoint, ()>,
     failing_busy: usize,
+}
+
+struct TurnInProgress {
+    endpoint: Endpoint,
+    /// Whether it counts as failing, as it began.
+    is_failing: bool,
 }
 
 impl Slots {
@@ -63,7 +70,7 @@ impl Slots {
             turns: HashMap::new(),
             busy: HashSet::new(),
             accounts: HashMap::new(),
-            failing: HashSet::new(),
+            failing: Cache::new(FAILING_MAX),
             failing_busy: 0,
         }
     }
@@ -74,7 +81,12 @@ impl Slots {
         let failing_most = (self.all * FAILING_QUARTERS / 4).max(1);
         self.busy.len() < self.all
             && of_account < (self.all / ACCOUNT_PART).max(1)
-            && (!self.failing.contains(endpoint) || self.failing_busy < failing_most)
+            && (!self.is_failing(endpoint) || self.failing_busy < failing_most)
+    }
+
+    /// Returns whether the last attempt of a webhook failed.
+    fn is_failing(&self, endpoint: &Endpoint) -> bool {
+        self.failing.peek(endpoint).is_some()
     }
 
     fn enter(&mut self, id: Id, endpoint: Endpoint) {
@@ -82,17 +94,18 @@ impl Slots {
             .accounts
             .entry(endpoint.realm.account().to_owned())
             .or_default() += 1;
-        self.failing_busy += usize::from(self.failing.contains(&endpoint));
+        let is_failing = self.is_failing(&endpoint);
+        self.failing_busy += usize::from(is_failing);
         self.busy.insert(endpoint.clone());
-        self.turns.insert(id, endpoint);
+        self.turns.insert(id, TurnInProgress { endpoint, is_failing });
     }
 
     /// Frees the slot of a turn. `failing` is `None` if nothing was attempted, so that the receiver's state is
     /// unknown.
     fn leave(&mut self, id: Id, failing: Option<bool>) -> Option<Endpoint> {
-        let endpoint = self.turns.remove(&id)?;
+        let TurnInProgress { endpoint, is_failing } = self.turns.remove(&id)?;
         self.busy.remove(&endpoint);
-        self.failing_busy -= usize::from(self.failing.contains(&endpoint));
+        self.failing_busy -= usize::from(is_failing);
         if let Some(count) = self.accounts.get_mut(endpoint.realm.account()) {
             *count -= 1;
             if *count == 0 {
@@ -103,10 +116,8 @@ impl Slots {
             Some(false) => {
                 self.failing.remove(&endpoint);
             }
-            Some(true) if self.failing.len() < FAILING_MAX => {
-                self.failing.insert(endpoint.clone());
-            }
-            Some(true) | None => {}
+            Some(true) => self.failing.insert(endpoint.clone(), ()),
+            None => {}
         }
         Some(endpoint)
     }

@@ -65,13 +65,22 @@ impl Prices {
     /// Like [`Prices::are_known`], but reads the store if they are not.
     pub async fn are_known_now(&self) -> bool {
         if !self.are_known() {
-            self.refresh(false).await;
+            self.refresh().await;
         }
         self.are_known()
     }
 
-    /// Reads the imported prices, and also the file if they changed or `reread` is set.
-    pub async fn refresh(&self, reread: bool) {
+    /// Reads the imported prices, and also the file if they changed.
+    pub async fn refresh(&self) {
+        self.read(false).await;
+    }
+
+    /// Reads the imported prices and the file.
+    pub async fn reread(&self) {
+        self.read(true).await;
+    }
+
+    async fn read(&self, reread: bool) {
         let overlay = imported::read(&self.store).await;
         let has_replied = overlay.is_ok();
         if self.accept(overlay.ok(), reread) && has_replied {
@@ -135,7 +144,7 @@ mod tests {
         let fixture = Fixture::new().await;
         let prices = &fixture.prices;
         fixture.on_command(|command| (command[0] == "GET").then_some(Reply::Close));
-        prices.refresh(true).await;
+        prices.reread().await;
         assert!(!prices.are_known());
         assert!(!prices.are_known_now().await);
         fixture.on_command(|_| None);
@@ -149,14 +158,14 @@ mod tests {
         let version = || prices.get().version().to_owned();
         let file = version();
         fixture.on_command(|command| (command[0] == "GET").then(|| text(EXPENSIVE)));
-        prices.refresh(false).await;
+        prices.refresh().await;
         let imported = version();
         assert!(prices.are_known() && imported != file);
         fixture.on_command(|command| (command[0] == "GET").then_some(Reply::Close));
-        prices.refresh(true).await;
+        prices.reread().await;
         assert_eq!(version(), imported);
         fixture.on_command(|_| None);
-        prices.refresh(false).await;
+        prices.refresh().await;
         assert_eq!(version(), file, "the import was taken back");
     }
 

@@ -283,6 +283,37 @@ mod tests {
         open.accept().await.unwrap();
     }
 
+    #[tokio::test]
+    async fn a_connection_that_is_not_made_in_time_is_unreachable() {
+        // The system completes the connection; nobody continues with TLS.
+        let silent = TcpListener::bind("127.0.0.2:0").await.unwrap();
+        let address = silent.local_addr().unwrap();
+        let settings = format!(
+            "[upstream]\nbase_url = \"https://provider.example:{}/v1\"",
+            address.port()
+        );
+        let mut upstream = upstream_of(&settings);
+        assert_eq!(upstream.target.connect_timeout, Duration::from_secs(10));
+        let target = &mut Arc::get_mut(&mut upstream).unwrap().target;
+        target.connect_timeout = Duration::from_millis(50);
+        let other = SocketAddr::from(([127, 0, 0, 3], address.port()));
+        target.choose([address, other].into_iter());
+        let failed = timeout(Duration::from_secs(5), send(&upstream)).await;
+        assert!(
+            matches!(
+                failed,
+                Ok(Err(NoAnswer::Failed(Failure::Unreachable(BreakOff::Connect))))
+            ),
+            "within the deadline of a connection"
+        );
+        let peer = upstream.target.peer().unwrap();
+        assert_eq!(
+            peer._address.as_inet(),
+            Some(&other),
+            "the next call uses another"
+        );
+    }
+
     #[test]
     fn a_request_is_encoded_as_http_1_1() {
         let text = encode("/v1/x", b"host: a\r\nx-b: c d\r\n", b"{}");

@@ -14,6 +14,10 @@ pub const RESOLVE_EVERY: Duration = Duration::from_secs(30);
 /// Deadline of a resolution.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Deadline of a connection, TLS included. It is far shorter than that of a call, so that an address which swallows all
+/// packets costs few calls: the first that fails makes the others use the name's next address.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Maximum number of a name's addresses that are used; more are ignored.
 const ADDRESSES_MAX: usize = 16;
 
@@ -26,6 +30,7 @@ pub struct Target {
     pub host: String,
     /// Value of the `Host` header.
     pub authority: HeaderValue,
+    pub(super) connect_timeout: Duration,
     port: u16,
     /// The address in use. Changed under the lock of `addresses`.
     peer: ArcSwapOption<HttpPeer>,
@@ -60,16 +65,19 @@ impl Target {
         }
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
         let literal: Option<IpAddr> = host.parse().ok();
-        let peer = literal.map(|ip| HttpPeer::new(SocketAddr::new(ip, port), tls, host.clone()));
-        let peer = ArcSwapOption::from_pointee(peer);
-        Ok(Self {
+        let target = Self {
             tls,
             host,
+            connect_timeout: CONNECT_TIMEOUT,
             authority: HeaderValue::from_str(authority.as_str()).map_err(|_| wrong("has no host"))?,
             port,
-            peer,
+            peer: ArcSwapOption::empty(),
             addresses: Mutex::default(),
-        })
+        };
+        if let Some(ip) = literal {
+            target.use_address(SocketAddr::new(ip, port));
+        }
+        Ok(target)
     }
 
     /// Returns the provider at its last good address; `None` if the name was never resolved.
@@ -130,7 +138,8 @@ impl Target {
     }
 
     fn use_address(&self, address: SocketAddr) {
-        let peer = HttpPeer::new(address, self.tls, self.host.clone());
+        let mut peer = HttpPeer::new(address, self.tls, self.host.clone());
+        peer.options.total_connection_timeout = Some(self.connect_timeout);
         self.peer.store(Some(Arc::new(peer)));
     }
 }

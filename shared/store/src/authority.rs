@@ -23,6 +23,17 @@ pub struct Authority {
     words: String,
 }
 
+/// A session and its user.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionOfUser<'a> {
+    /// Session id, `ses_…`.
+    pub session: &'a str,
+    /// User id, `usr_…`.
+    pub user: &'a str,
+    /// The user's address.
+    pub email: &'a str,
+}
+
 /// Why a change was refused although its caller was allowed to make it when the request arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lack {
@@ -45,9 +56,10 @@ impl Authority {
         }
     }
 
-    /// Creates the authority of a session of `user` with the address `email`. It lasts while the session exists and the
-    /// user has at least the role `least`.
-    pub fn of_session(account: &str, session: &str, (user, email): (&str, &str), least: Role) -> Self {
+    /// Creates the authority of a session. It lasts while the session exists and its user has at least the role
+    /// `least`.
+    pub fn of_session(account: &str, session: &SessionOfUser<'_>, least: Role) -> Self {
+        let SessionOfUser { session, user, email } = session;
         let account = AccountKeys::new(account);
         let roles = Role::ALL.iter().rev().filter(|role| **role >= least);
         let roles: Vec<&str> = roles.map(|role| role.as_str()).collect();
@@ -106,7 +118,15 @@ mod tests {
     #[tokio::test]
     async fn an_authority_binds_changes_of_its_own_account_while_it_is_in_force() {
         let [own, other] = ["acct_1", "acct_2"].map(|id| AccountKeys::new(id).record());
-        let authority = Authority::of_session("acct_1", "ses_1", ("usr_1", "a@example.com"), Role::Admin);
+        let authority = Authority::of_session(
+            "acct_1",
+            &SessionOfUser {
+                session: "ses_1",
+                user: "usr_1",
+                email: "a@example.com",
+            },
+            Role::Admin,
+        );
         assert!(Authority::current(&own).is_none());
         authority
             .scope(async {

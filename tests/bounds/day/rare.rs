@@ -7,7 +7,7 @@ use crate::world::World;
 use store::intent::IntentRecord;
 use store::intent::archive::{ArchivedIntents, INTENTS_MAX, PASSED_MAX};
 use store::webhook::script::cursor::{Cursor, waiting};
-use store::webhook::script::dispatch::{DispatchCoalesced, Dispatched, Step};
+use store::webhook::script::dispatch::{DispatchCoalesced, Dispatched, MinuteEnd, Step};
 
 /// Groups of coalesced violations in one step.
 const GROUPS: usize = 200;
@@ -65,7 +65,7 @@ impl Person {
         assert_eq!(step.cursor.webhooks, 0);
         let dispatch = DispatchCoalesced {
             step,
-            by_entry: true,
+            minute_end: MinuteEnd::LaterEntry,
             groups: &groups,
         };
         let done = dispatch.execute(store).await.expect("an answer");

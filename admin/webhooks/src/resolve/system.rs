@@ -102,7 +102,11 @@ impl System {
         });
         // A separate task: the thread continues when nobody waits any more, and must be counted until it is done.
         let turn = turn(Arc::clone(&own.turns), Arc::clone(&self.turns));
-        let entry = Entry(Arc::clone(&self.under_way), account.to_owned(), name.to_owned());
+        let entry = Entry {
+            under_way: Arc::clone(&self.under_way),
+            account: account.to_owned(),
+            name: name.to_owned(),
+        };
         let begun = Arc::<AtomicBool>::default();
         let begins = Arc::clone(&begun);
         let task = tokio::spawn(async move {
@@ -112,7 +116,7 @@ impl System {
                 return Err(Unresolved::Busy);
             };
             begins.store(true, Ordering::Relaxed);
-            resolve(entry.2.clone()).await
+            resolve(entry.name.clone()).await
         });
         let answer = task.map(|ended| ended.unwrap_or(Err(Unresolved::NoAddress)));
         let answer = answer.boxed().shared();
@@ -133,15 +137,19 @@ async fn turn(
 }
 
 /// A name of an account in the table of look-ups in progress. It is removed at the end of its task, however that ends.
-struct Entry(UnderWay, String, String);
+struct Entry {
+    under_way: UnderWay,
+    account: String,
+    name: String,
+}
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let mut under_way = self.0.lock();
-        if let Some(account) = under_way.get_mut(&self.1) {
-            account.names.remove(&self.2);
+        let mut under_way = self.under_way.lock();
+        if let Some(account) = under_way.get_mut(&self.account) {
+            account.names.remove(&self.name);
             if account.names.is_empty() {
-                under_way.remove(&self.1);
+                under_way.remove(&self.account);
             }
         }
     }

@@ -81,8 +81,21 @@ async fn a_turn_without_an_attempt_says_nothing_of_the_receiver() {
         let id = id(&mut turns).await;
         slots.enter(id, endpoint("acct_1", 1));
         slots.leave(id, failing);
-        assert_eq!(slots.failing.contains(&endpoint("acct_1", 1)), remembered);
+        assert_eq!(slots.is_failing(&endpoint("acct_1", 1)), remembered);
     }
+}
+
+#[tokio::test]
+async fn failing_webhooks_of_the_past_do_not_hide_those_of_today() {
+    let (mut slots, mut turns) = (Slots::new(16), JoinSet::new());
+    let turn = id(&mut turns).await;
+    for number in 0..=FAILING_MAX {
+        slots.enter(turn, endpoint("acct_1", number));
+        slots.leave(turn, Some(true));
+    }
+    assert!(slots.is_failing(&endpoint("acct_1", FAILING_MAX)));
+    assert!(slots.failing.len() <= FAILING_MAX);
+    assert_eq!(slots.failing_busy, 0);
 }
 
 #[tokio::test]

@@ -3,12 +3,10 @@
 //!
 //! First come, first served. Without it, the pool would let a new caller overtake waiting ones.
 
-use parking_lot::Mutex;
 use redis::{ErrorKind, RedisError, RedisResult};
-use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
+use turns::{Turn, Turns};
 
 /// Maximum number of dedicated connections of one process to one server in use; further changes wait within the
 /// deadline.
@@ -23,19 +21,36 @@ pub(super) type Address = Option<String>;
 type Share = (Address, String);
 
 /// The queues of all servers and accounts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct FairQueue {
     /// One queue for each server: a hanging server occupies its connections for a long time.
-    servers: Arc<Queues<Address>>,
+    servers: Turns<Address>,
     /// Per server and account.
-    shares: Arc<Queues<Share>>,
+    shares: Turns<Share>,
 }
 
 /// A permit; released when dropped.
 #[derive(Debug)]
 pub(super) struct QueuePermit {
-    _server: QueuePlace<Address>,
-    _share: QueuePlace<Share>,
+    _server: Place<Address>,
+    _share: Place<Share>,
+}
+
+/// A permit of one queue. The fields are dropped in this order: the queue ends after its last permit.
+#[derive(Debug)]
+struct Place<K: Eq + Hash> {
+    _permit: OwnedSemaphorePermit,
+    _turn: Turn<K>,
+}
+
+impl Default for FairQueue {
+    fn default() -> Self {
+        // Callers wait within their deadline, so no further bound of the queues is needed.
+        Self {
+            servers: Turns::new(CONNECTIONS_MAX as usize, usize::MAX),
+            shares: Turns::new(CONNECTIONS_OF_ACCOUNT_MAX as usize, usize::MAX),
+        }
+    }
 }
 
 impl FairQueue {
@@ -43,8 +58,8 @@ impl FairQueue {
     pub(super) async fn take(&self, address: &Address, key: &str) -> RedisResult<QueuePermit> {
         let share = (address.clone(), account_of(key).to_owned());
         // The account's own queue comes first, since waiting there delays no other account.
-        let share = self.shares.enter(share, CONNECTIONS_OF_ACCOUNT_MAX).await?;
-        let server = self.servers.enter(address.clone(), CONNECTIONS_MAX).await?;
+        let share = wait(&self.shares, share).await?;
+        let server = wait(&self.servers, address.clone()).await?;
         Ok(QueuePermit {
             _server: server,
             _share: share,
@@ -52,63 +67,14 @@ impl FairQueue {
     }
 }
 
-/// Semaphores by key. Each exists only while it is used.
-#[derive(Debug)]
-struct Queues<K>(Mutex<HashMap<K, Arc<Semaphore>>>);
-
-impl<K> Default for Queues<K> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<K: Clone + Eq + Hash> Queues<K> {
-    /// Waits for one of the `most` places of a queue.
-    async fn enter(self: &Arc<Self>, of: K, most: u32) -> RedisResult<QueuePlace<K>> {
-        let mut place = self.begin(of, most);
-        if let Some(queue) = &place.queue {
-            place.permit = Some(Arc::clone(queue).acquire_owned().await.map_err(closed)?);
-        }
-        Ok(place)
-    }
-
-    fn begin(self: &Arc<Self>, of: K, most: u32) -> QueuePlace<K> {
-        let mut queues = self.0.lock();
-        let queue = queues.entry(of.clone());
-        let queue = queue.or_insert_with(|| Arc::new(Semaphore::new(most as usize)));
-        QueuePlace {
-            queues: Arc::clone(self),
-            of,
-            queue: Some(Arc::clone(queue)),
-            permit: None,
-        }
-    }
-}
-
-/// A permit, or the wait for one.
-#[derive(Debug)]
-struct QueuePlace<K: Eq + Hash> {
-    queues: Arc<Queues<K>>,
-    of: K,
-    queue: Option<Arc<Semaphore>>,
-    permit: Option<OwnedSemaphorePermit>,
-}
-
-impl<K: Eq + Hash> Drop for QueuePlace<K> {
-    /// Removes an unused queue.
-    fn drop(&mut self) {
-        let mut queues = self.queues.0.lock();
-        drop(self.permit.take());
-        drop(self.queue.take());
-        let is_last = |queue: &Arc<Semaphore>| Arc::strong_count(queue) == 1;
-        if queues.get(&self.of).is_some_and(is_last) {
-            queues.remove(&self.of);
-        }
-    }
-}
-
-fn closed(_: tokio::sync::AcquireError) -> RedisError {
-    RedisError::from((ErrorKind::Client, "no connection is left"))
+async fn wait<K: Clone + Eq + Hash>(queues: &Turns<K>, name: K) -> RedisResult<Place<K>> {
+    let none_left = || RedisError::from((ErrorKind::Client, "no connection is left"));
+    let turn = queues.enter(name).map_err(|_| none_left())?;
+    let permit = turn.acquire().await.ok_or_else(none_left)?;
+    Ok(Place {
+        _permit: permit,
+        _turn: turn,
+    })
 }
 
 /// Returns the account of a key: `{b0001}/<account>` and its extensions.
@@ -153,8 +119,8 @@ mod tests {
         }
         assert_eq!(taken.len(), CONNECTIONS_MAX as usize);
         drop(taken);
-        assert!(turns.shares.0.lock().is_empty(), "nobody is remembered");
-        assert!(turns.servers.0.lock().is_empty());
+        assert!(turns.shares.names() == 0, "nobody is remembered");
+        assert_eq!(turns.servers.names(), 0);
     }
 
     #[tokio::test]
@@ -168,9 +134,9 @@ mod tests {
         let mut waiting = Box::pin(turns.take(&None, &first));
         assert!(futures::poll!(&mut waiting).is_pending());
         drop(taken);
-        assert_eq!(turns.shares.0.lock().len(), 1);
+        assert_eq!(turns.shares.names(), 1);
         drop(waiting);
-        assert!(turns.shares.0.lock().is_empty());
+        assert_eq!(turns.shares.names(), 0);
     }
 
     #[tokio::test]

@@ -91,11 +91,28 @@ pub struct Dispatch<'a> {
 pub struct DispatchCoalesced<'a> {
     /// Common arguments.
     pub step: Step<'a>,
-    /// Whether a later entry ends the minute. Otherwise the store's clock must be past it, and every entry be
-    /// dispatched.
-    pub by_entry: bool,
+    /// Reason why the minute is over.
+    pub minute_end: MinuteEnd,
     /// One event is dispatched for each group.
     pub groups: &'a [Group],
+}
+
+/// Reason why a minute is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MinuteEnd {
+    /// The next entry to dispatch is of a later minute.
+    LaterEntry,
+    /// The store's clock is past it, and every entry is dispatched. The script checks both.
+    Clock,
+}
+
+impl MinuteEnd {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::LaterEntry => "entry",
+            Self::Clock => "clock",
+        }
+    }
 }
 
 /// Outcome of the script.
@@ -233,7 +250,7 @@ impl DispatchCoalesced<'_> {
             dispatched: step.cursor.dispatched.to_string(),
             events: step.cursor.events.to_string(),
             minute: step.cursor.minute.number.to_string(),
-            ended_by: if self.by_entry { "entry" } else { "clock" }.to_owned(),
+            ended_by: self.minute_end.word().to_owned(),
             waiting_max: step.waiting_max.to_string(),
             history_max: step.history_max.to_string(),
             group_count: self.groups.len().to_string(),
