@@ -5,7 +5,8 @@
 //! * [`restart`]: a restarted store has all its data, under these users
 //! * [`backup`]: a backup, a disaster, and a restored store that is not a fresh budget
 //! * [`tls`]: every program uses TLS to the store
-//! * [`documents`]: commands in the documents work as written; [`links`]: links resolve
+//! * [`documents`]: commands in the documents work as written; [`links`]: links resolve; [`figures`]: what documents quote
+//!   of the bench is what it measured
 //! * [`settings`]: every variable is a setting; [`mutants`]: the lists of `make mutants` name existing files
 //! * [`image`], [`compose`], [`kubernetes`] (read by [`kustomize`]), [`systemd`]: each form of deployment
 #![cfg(test)]
@@ -13,6 +14,7 @@
 mod backup;
 mod compose;
 mod documents;
+mod figures;
 mod files;
 mod image;
 mod installation;
