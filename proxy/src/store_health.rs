@@ -309,8 +309,10 @@ impl StoreHealth {
         }
     }
 
-    /// Checks the store once a second, forever.
+    /// Checks the store once a second, forever. When it starts again after a panic, what was known is no longer relied
+    /// on: the next call checks the store in full.
     pub async fn follow(self: Arc<Self>) {
+        self.is_reachable.store(false, Ordering::Release);
         let mut ticks = interval(CHECK_EVERY);
         loop {
             ticks.tick().await;

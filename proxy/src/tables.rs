@@ -28,7 +28,7 @@ pub async fn follow(
     settings: Arc<Settings>,
     metrics: TableMetrics,
     mut offers: PriceOffers,
-    mut hangups: Signal,
+    hangups: &mut Signal,
 ) {
     prices.refresh().await;
     loop {

@@ -104,7 +104,25 @@ async fn a_user_has_one_limit_for_all_sessions_in_both_modes() {
             over(&refused, "Your sessions", MOST);
         }
     }
-    over(&sessions[0].get("/api/user/me").await, "Your sessions", MOST);
+    // Operations that end or protect something have a limit of each session: who has stolen one cannot keep its user
+    // from ending it, or from freezing an agent.
+    for _ in 0..MOST {
+        success(&sessions[0].get("/api/user/me").await, 200);
+    }
+    over(&sessions[0].get("/api/user/me").await, "This session", MOST);
+    let [own, last] = [&sessions[1], &sessions[2]];
+    success(&own.get("/api/user/sessions").await, 200);
+    let frozen = own.post("/api/v1/agents/nobody/freeze", json!({})).await;
+    problem(&frozen, 403, "INSUFFICIENT_ROLE");
+    success(
+        &own.post("/api/user/sessions/revoke-others", json!({})).await,
+        200,
+    );
+    problem(&sessions[0].get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    problem(&last.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    let changed = json!({ "currentPassword": "wrong", "newPassword": "another long password" });
+    let changed = own.post("/api/user/password", changed).await;
+    assert_ne!(changed.status, 429, "{changed:?}");
     assert_eq!(
         counter(&world, &account, Rate::Session, &user.id).await,
         Some(MOST)

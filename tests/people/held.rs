@@ -134,6 +134,26 @@ async fn a_session_that_lost_its_authority_changes_nothing() {
     assert!(!made.iter().any(|kind| kind.starts_with("deposit.")), "{made:?}");
 }
 
+/// A PATCH with the role that the user has already may still revoke API keys.
+#[tokio::test]
+async fn a_removed_owner_revokes_no_key_by_a_held_change_of_role() {
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    let (victim, session) = world.member(&owner.account, Role::Admin).await;
+    let made = success(&session.post("/api/v1/api-keys", json!({})).await);
+    let path = format!("/api/user/team/{}", victim.id);
+    let keeping = format!("{path}?keepApiKeys=true");
+    let viewer = json!({ "role": "viewer" });
+    success(&boss.patch(&keeping, viewer.clone()).await);
+    let (removed, session) = world.member(&owner.account, Role::Owner).await;
+    let held = hold(&world, &cookie(&session), ("PATCH", &path), viewer).await;
+    success(&boss.delete(&format!("/api/user/team/{}", removed.id)).await);
+    refused(&held.finish().await, 401, "SESSION_REQUIRED");
+    let keys = success(&boss.get("/api/v1/api-keys").await);
+    assert_eq!(text(&keys, "/apiKeys/0/keyId"), text(&made, "/apiKey/keyId"));
+    assert_eq!(text(&keys, "/apiKeys/0/status"), "active");
+}
+
 /// A lower role that suffices is accepted, and so is a held request of a caller who lost nothing.
 #[tokio::test]
 async fn a_session_that_lost_nothing_it_needs_goes_on() {

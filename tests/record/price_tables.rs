@@ -50,9 +50,16 @@ async fn each_charge_is_recomputed_by_the_table_of_its_time() {
     let cli = Cli::new(BINARY, stage.world.redis.url()).env("TOLLGATE_AUDIT__ARCHIVE", place);
 
     let (first, before) = call(&client).await;
+    let builtin = PriceTable::builtin().unwrap();
     let list = archive.join("list.json");
-    let dear = json!({ MODEL: { "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-3,
-        "output_cost_per_token": 2e-3, "supported_endpoints": ["/v1/chat/completions"] } });
+    let figures = json!({ "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-3,
+        "output_cost_per_token": 2e-3, "supported_endpoints": ["/v1/chat/completions"] });
+    // Lists also have figures for what is an alias in the file.
+    let alias = builtin
+        .models()
+        .find(|name| name.starts_with(MODEL) && *name != MODEL)
+        .unwrap();
+    let dear = json!({ MODEL: figures, alias: figures });
     std::fs::write(&list, dear.to_string()).unwrap();
     let imported = cli.json(&["prices", "import", list.to_str().unwrap()]);
     let (second, after) = eventually("the edge charges by the imported prices", SOON, async || {

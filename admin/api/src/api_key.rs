@@ -29,8 +29,8 @@ operations! {
     ROUTES: ApiState, Management;
 
     POST   "/api-keys",      session(Admin), Both, Uncounted, create, Confirmed, Budgeted;
-    GET    "/api-keys",      session(Admin), Both, Uncounted, list, Query;
-    DELETE "/api-keys/{id}", session(Admin), Both, Uncounted, revoke;
+    GET    "/api-keys",      session(Admin), Both, Uncounted, list, Query, AlwaysAllowed;
+    DELETE "/api-keys/{id}", session(Admin), Both, Uncounted, revoke, AlwaysAllowed;
 }
 
 /// Longest name.

@@ -29,7 +29,7 @@ operations! {
 
     POST   "/agents/{id}/virtual-keys",         key(Write, Admin), LiveOnly, PerMinute, create, Confirmed, Budgeted;
     GET    "/agents/{id}/virtual-keys",         key(Read, Viewer), LiveOnly, PerMinute, list, Query;
-    DELETE "/agents/{id}/virtual-keys/{keyId}", key(Write, Admin), LiveOnly, PerMinute, revoke;
+    DELETE "/agents/{id}/virtual-keys/{keyId}", key(Write, Admin), LiveOnly, PerMinute, revoke, AlwaysAllowed;
 }
 
 /// Longest name.

@@ -24,6 +24,9 @@ const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 /// Header with the end of the window, in seconds since 1970.
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
+/// Begins the sentence about the limit of a test-mode key.
+const TEST_KEY_HAS: &str = "This test-mode API key has";
+
 /// Precision of the noted time of a key's last use.
 const NOTED_TO_MS: u64 = 60_000;
 
@@ -80,26 +83,37 @@ pub(crate) fn require_room(admission: &Admission, route: &Route, caller: &Caller
 }
 
 /// Counts a request of a test-mode key or of a user's sessions against its technical limit and that of its account.
-/// Operations that end or protect something are not refused because of other callers of the account.
+/// Operations that end or protect something are refused neither because of other callers of the account nor because of
+/// other sessions of the user: who has stolen one could keep the user from ending it.
 async fn count_technical(admission: &Admission, route: &Route, caller: &Caller) -> Result<(), Problem> {
     let limit = match (&caller.credential, caller.mode) {
         (Credential::Session { .. }, _) => session_limit(admission),
         (Credential::Key { .. }, Mode::Test) => test_limit(admission),
         (Credential::Key { .. }, Mode::Live) => return Ok(()),
     };
-    // A session counts for its user: sessions can be opened freely, so each one would add a limit.
-    let (store, keys, id) = (&admission.store, AccountKeys::new(&caller.account), &caller.actor);
-    let counted = match route.has(Flag::AlwaysAllowed) {
-        true => limit.count_alone(store, &keys, id).await?,
-        false => limit.count(store, &keys, id).await?,
+    let (store, keys) = (&admission.store, AccountKeys::new(&caller.account));
+    let (counted, whose) = match (&caller.credential, route.has(Flag::AlwaysAllowed)) {
+        (Credential::Session { id, .. }, true) => {
+            (limit.count_alone(store, &keys, id).await?, "This session has")
+        }
+        // A session counts for its user: sessions can be opened freely, so each one would add a limit.
+        (Credential::Session { .. }, false) => (
+            limit.count(store, &keys, &caller.actor).await?,
+            "Your sessions have",
+        ),
+        (Credential::Key { .. }, true) => (
+            limit.count_alone(store, &keys, &caller.actor).await?,
+            TEST_KEY_HAS,
+        ),
+        (Credential::Key { .. }, false) => (limit.count(store, &keys, &caller.actor).await?, TEST_KEY_HAS),
     };
-    let (most, left, of_account) = match counted {
+    let (most, left, whose) = match counted {
         technical::Counted::Passed => return Ok(()),
-        technical::Counted::Over(left) => (limit.most, left, false),
-        technical::Counted::AccountOver(left) => (limit.of_account(), left, true),
+        technical::Counted::Over(left) => (limit.most, left, whose),
+        technical::Counted::AccountOver(left) => (limit.of_account(), left, all_have(limit.rate)),
     };
     admission.metrics.limited.over_rate(limit.rate);
-    Err(over_technical(limit.rate, of_account, most, left))
+    Err(over_technical(limit.rate, whose, most, left))
 }
 
 const fn test_limit(admission: &Admission) -> Limit {
@@ -116,15 +130,18 @@ const fn session_limit(admission: &Admission) -> Limit {
     }
 }
 
-/// Returns the error for a technical limit of `most` requests that is used up for the time `left`.
-fn over_technical(rate: rate::Rate, of_account: bool, most: u64, left: Duration) -> Problem {
+/// Begins the sentence about the limit of all callers of an account.
+const fn all_have(rate: rate::Rate) -> &'static str {
+    match rate {
+        rate::Rate::Session => "The sessions of this account together have",
+        _ => "The test-mode API keys of this account together have",
+    }
+}
+
+/// Returns the error for a technical limit of `most` requests that is used up for the time `left`. `whose` begins its
+/// sentence.
+fn over_technical(rate: rate::Rate, whose: &str, most: u64, left: Duration) -> Problem {
     let wait = later_s(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-    let whose = match (rate, of_account) {
-        (rate::Rate::Session, false) => "Your sessions have",
-        (rate::Rate::Session, true) => "The sessions of this account together have",
-        (_, false) => "This test-mode API key has",
-        (_, true) => "The test-mode API keys of this account together have",
-    };
     let window = rate.window_name();
     let message = format!(
         "{whose} used up the {most} requests that this installation allows in a {window}. Wait {wait} seconds."

@@ -33,7 +33,7 @@ operations! {
 
     POST   "/invitations",        session(Owner), Both, Uncounted, create;
     GET    "/invitations",        session(Owner), Both, Uncounted, list, Query;
-    DELETE "/invitations/{id}",   session(Owner), Both, Uncounted, revoke;
+    DELETE "/invitations/{id}",   session(Owner), Both, Uncounted, revoke, AlwaysAllowed;
     POST   "/invitations/look",   public,         Both, Uncounted, preview;
     POST   "/invitations/accept", public,         Both, Uncounted, accept, Confirmed;
 }

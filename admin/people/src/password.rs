@@ -26,7 +26,7 @@ operations! {
     /// Operations on passwords.
     ROUTES: PeopleState, User;
 
-    POST "/password",            session(Viewer), Both, Uncounted, change;
+    POST "/password",            session(Viewer), Both, Uncounted, change, AlwaysAllowed;
     POST "/password/reset",      public,          Both, Uncounted, reset;
     POST "/password/reset/look", public,          Both, Uncounted, check_link;
 }

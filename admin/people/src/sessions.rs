@@ -17,9 +17,9 @@ operations! {
     /// Operations on sessions.
     ROUTES: PeopleState, User;
 
-    GET    "/sessions",               session(Viewer), Both, Uncounted, list, Query;
-    DELETE "/sessions/{id}",          session(Viewer), Both, Uncounted, revoke;
-    POST   "/sessions/revoke-others", session(Viewer), Both, Uncounted, revoke_others;
+    GET    "/sessions",               session(Viewer), Both, Uncounted, list, Query, AlwaysAllowed;
+    DELETE "/sessions/{id}",          session(Viewer), Both, Uncounted, revoke, AlwaysAllowed;
+    POST   "/sessions/revoke-others", session(Viewer), Both, Uncounted, revoke_others, AlwaysAllowed;
 }
 
 #[derive(Serialize, ToSchema)]

@@ -107,14 +107,14 @@ pub async fn change(call: Call) -> Answer {
             kind: "user.role_changed",
             data: json!({ "from": old.user.role.as_str(), "to": role.as_str(), "revokedApiKeys": ending }),
         };
-        let last_key = match old.user.role == role {
-            true => Some(last_key),
-            false => done(&call, change).await?,
-        };
-        if let Some(last_key) = last_key {
-            let revokes_until = (loses_keys && !keeps).then_some(last_key);
-            // Whoever demotes themselves has no authority any more.
-            return completing(changed(&call, &user, &made, revokes_until)).await;
+        let revokes_until = |last_key| (loses_keys && !keeps).then_some(last_key);
+        if old.user.role == role {
+            // Nothing was changed yet, so the caller's authority is still checked.
+            return changed(&call, &user, &made, revokes_until(last_key)).await;
+        }
+        if let Some(last_key) = done(&call, change).await? {
+            // Who demotes oneself has no authority any more.
+            return completing(changed(&call, &user, &made, revokes_until(last_key))).await;
         }
     }
     Err(Code::ServiceUnavailable.into())

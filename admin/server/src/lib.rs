@@ -23,6 +23,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use telemetry::background::keep_running;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -61,9 +62,11 @@ pub async fn serve(settings: Settings, config: &str) -> Result<(), ServeError> {
     let (stop, stopping) = watch::channel(false);
     telemetry::export(&settings.telemetry, "tollgate-admin");
     let store = admission.store.clone();
-    let working = workers.start(&stopping);
-    tokio::spawn(running.metrics.store.clone().follow(store));
-    tokio::spawn(allocator::give_back());
+    let mut working = workers.start(&stopping);
+    let store_metrics = running.metrics.store.clone();
+    let follow_store = move || store_metrics.clone().follow(store.clone());
+    tokio::spawn(keep_running("store_metrics", follow_store));
+    tokio::spawn(keep_running("give_back", allocator::give_back));
     let mut paths = Paths::new(admission);
     paths.mount(api::operations(), &api);
     paths.mount(people::operations(), &people);
@@ -104,7 +107,8 @@ pub async fn serve(settings: Settings, config: &str) -> Result<(), ServeError> {
     drop(tokio::time::timeout(delay, signals.stop_again()).await);
     stop.send_replace(true);
     let drained = tokio::time::timeout(DRAIN, async {
-        tokio::join!(serving, operating, working.join_all())
+        let workers_end = async { while working.join_next().await.is_some() {} };
+        tokio::join!(serving, operating, workers_end)
     });
     let drained = drained.await;
     drop(tokio::time::timeout(DRAIN_SPANS, telemetry::span::flush()).await);

@@ -36,6 +36,7 @@ const ACCOUNTS_EVERY: u32 = 5;
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
 /// The archiver of audit entries, with its components.
+#[derive(Clone)]
 pub(super) struct Archiver {
     pub(super) base: Arc<Base>,
     pub(super) archive: Arc<Archive>,

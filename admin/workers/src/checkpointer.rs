@@ -37,6 +37,7 @@ const ACCOUNTS_AT_ONCE: usize = 1000;
 const AT_ONCE: usize = 8;
 
 /// The checkpointer, with its components.
+#[derive(Clone)]
 pub(super) struct Checkpointer {
     pub(super) base: Arc<Base>,
     pub(super) archive: Arc<Archive>,

@@ -28,6 +28,7 @@ const SEGMENTS: usize = 10;
 const GATHER_DAYS: u64 = 7;
 
 /// The archiver of intents, with its components.
+#[derive(Clone)]
 pub(super) struct IntentArchiver {
     pub(super) base: Arc<Base>,
     pub(super) archive: Arc<Archive>,

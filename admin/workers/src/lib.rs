@@ -35,6 +35,8 @@ use base::Base;
 use checkpointer::Checkpointer;
 use crypto::seal::Keyring;
 use domain::plan::Plans;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use intent_archiver::IntentArchiver;
 use metrics::WorkerMetrics;
 use sealer::TrailSealer;
@@ -45,6 +47,7 @@ use store::Store;
 use store::account::refused::RefusedCopy;
 use store::blocked::BlockedCopy;
 use store_health::StoreHealth;
+use telemetry::background::keep_running;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use webhooks::Webhooks;
@@ -75,11 +78,96 @@ pub struct Workers {
     pub metrics: WorkerMetrics,
 }
 
+/// The components of each worker.
+struct Components {
+    base: Arc<Base>,
+    guard_share: f64,
+    refused: Arc<RefusedCopy>,
+    blocked: Arc<BlockedCopy>,
+    plans: Arc<ArcSwap<Plans>>,
+    archive: Arc<Archive>,
+    webhooks: Arc<Webhooks>,
+    sealer: TrailSealer,
+    checkpointer: Checkpointer,
+    archiver: Archiver,
+    intent_archiver: IntentArchiver,
+}
+
+/// Creates the future of a worker, which ends after its round once the server stops.
+type Run = fn(&Components, watch::Receiver<bool>) -> BoxFuture<'static, ()>;
+
+/// All workers.
+const WORKERS: [(&str, Run); 15] = [
+    ("health", |with, stopping| {
+        health::run(with.base(), stopping).boxed()
+    }),
+    ("blocked", |with, stopping| {
+        blocked::run(with.base(), Arc::clone(&with.blocked), stopping).boxed()
+    }),
+    ("refused", |with, stopping| {
+        guard::refresh_copy(with.base(), Arc::clone(&with.refused), stopping).boxed()
+    }),
+    ("guard", |with, stopping| {
+        guard::run(with.base(), with.guard_share, stopping).boxed()
+    }),
+    ("reaper", |with, stopping| {
+        reaper::run(with.base(), stopping).boxed()
+    }),
+    ("transit", |with, stopping| {
+        transit::run(with.base(), stopping).boxed()
+    }),
+    ("sealer", |with, stopping| {
+        sealer::run(with.sealer.clone(), stopping).boxed()
+    }),
+    ("checkpointer", |with, stopping| {
+        checkpointer::run(with.checkpointer.clone(), stopping).boxed()
+    }),
+    ("archiver", |with, stopping| {
+        archiver::run(with.archiver.clone(), stopping).boxed()
+    }),
+    ("intent_archiver", |with, stopping| {
+        intent_archiver::run(with.intent_archiver.clone(), stopping).boxed()
+    }),
+    ("price_keeper", |with, stopping| {
+        price_keeper::run(with.base(), Arc::clone(&with.archive), stopping).boxed()
+    }),
+    ("dispatch_archived", |with, stopping| {
+        dispatch_archived::run(with.base(), Arc::clone(&with.webhooks), stopping).boxed()
+    }),
+    ("deliverer", |with, stopping| {
+        deliverer::run(with.base(), Arc::clone(&with.webhooks), stopping).boxed()
+    }),
+    ("threshold_watcher", |with, stopping| {
+        threshold_watcher::run(with.base(), Arc::clone(&with.plans), stopping).boxed()
+    }),
+    ("gauge_collector", |with, stopping| {
+        gauge_collector::run(with.base(), Arc::clone(&with.webhooks), stopping).boxed()
+    }),
+];
+
 impl Workers {
-    /// Starts all workers. When `stopping` becomes true, each worker ends after its round; the returned set is then
-    /// empty.
+    /// Starts all workers; one that panics starts again. When `stopping` becomes true, each worker ends after its
+    /// round; the returned set is then empty.
     pub fn start(self, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
-        let Self {
+        let with = Arc::new(Components::from(self));
+        let mut workers = JoinSet::new();
+        for (name, run) in WORKERS {
+            let (with, stopping) = (Arc::clone(&with), stopping.clone());
+            workers.spawn(keep_running(name, move || run(&with, stopping.clone())));
+        }
+        workers
+    }
+}
+
+impl Components {
+    fn base(&self) -> Arc<Base> {
+        Arc::clone(&self.base)
+    }
+}
+
+impl From<Workers> for Components {
+    fn from(workers: Workers) -> Self {
+        let Workers {
             store,
             health,
             archive,
@@ -87,52 +175,41 @@ impl Workers {
             webhooks,
             metrics,
             ..
-        } = self;
+        } = workers;
         let base = Arc::new(Base {
             store,
             health,
             metrics,
         });
-        let checkpointer = Checkpointer {
-            base: Arc::clone(&base),
-            archive: Arc::clone(&archive),
-            keyring: self.keyring,
-            every: Duration::from_millis(audit.checkpoint_every_ms),
-        };
-        let intent_archiver = IntentArchiver {
-            base: Arc::clone(&base),
-            archive: Arc::clone(&archive),
-            after_days: audit.archive_intents_after_days,
-        };
-        let sealer = TrailSealer {
-            base: Arc::clone(&base),
-            webhooks: Arc::clone(&webhooks),
-            every: Duration::from_millis(audit.seal_every_ms),
-        };
-        let archiver = Archiver {
-            base: Arc::clone(&base),
-            archive: Arc::clone(&archive),
-            audit,
-        };
-        let base = || Arc::clone(&base);
-        let webhooks = || Arc::clone(&webhooks);
-        let stopping = || stopping.clone();
-        let mut workers = JoinSet::new();
-        workers.spawn(health::run(base(), stopping()));
-        workers.spawn(blocked::run(base(), self.blocked, stopping()));
-        workers.spawn(guard::refresh_copy(base(), self.refused, stopping()));
-        workers.spawn(guard::run(base(), self.guard_share, stopping()));
-        workers.spawn(reaper::run(base(), stopping()));
-        workers.spawn(transit::run(base(), stopping()));
-        workers.spawn(sealer::run(sealer, stopping()));
-        workers.spawn(checkpointer::run(checkpointer, stopping()));
-        workers.spawn(archiver::run(archiver, stopping()));
-        workers.spawn(intent_archiver::run(intent_archiver, stopping()));
-        workers.spawn(price_keeper::run(base(), archive, stopping()));
-        workers.spawn(dispatch_archived::run(base(), webhooks(), stopping()));
-        workers.spawn(deliverer::run(base(), webhooks(), stopping()));
-        workers.spawn(threshold_watcher::run(base(), self.plans, stopping()));
-        workers.spawn(gauge_collector::run(base(), webhooks(), stopping()));
-        workers
+        Self {
+            guard_share: workers.guard_share,
+            refused: workers.refused,
+            blocked: workers.blocked,
+            plans: workers.plans,
+            sealer: TrailSealer {
+                base: Arc::clone(&base),
+                webhooks: Arc::clone(&webhooks),
+                every: Duration::from_millis(audit.seal_every_ms),
+            },
+            checkpointer: Checkpointer {
+                base: Arc::clone(&base),
+                archive: Arc::clone(&archive),
+                keyring: workers.keyring,
+                every: Duration::from_millis(audit.checkpoint_every_ms),
+            },
+            intent_archiver: IntentArchiver {
+                base: Arc::clone(&base),
+                archive: Arc::clone(&archive),
+                after_days: audit.archive_intents_after_days,
+            },
+            archiver: Archiver {
+                base: Arc::clone(&base),
+                archive: Arc::clone(&archive),
+                audit,
+            },
+            base,
+            archive,
+            webhooks,
+        }
     }
 }

@@ -4,9 +4,10 @@ use crate::base::Base;
 use crate::metrics::Worker;
 use crate::rounds::Rounds;
 use archive::Archive;
+use domain::price::{PriceError, PriceTable};
 use std::sync::Arc;
 use std::time::Duration;
-use store::prices::tables::{self, OtherFields};
+use store::prices::tables::{self, OfferedTable, OtherFields};
 use store::{Store, StoreError};
 use telemetry::error_chain;
 use tokio::sync::watch;
@@ -37,19 +38,38 @@ async fn run_round(store: &Store, archive: &Archive) -> Result<(), StoreError> {
         );
     }
     for version in offered.versions {
-        // The version is the hash of the text. A text with another hash proves no charge, and would stay for ever.
-        match tables::read(store, &version).await?.into_table(&version) {
-            Ok(None) => continue,
-            Ok(Some((text, _))) => {
-                archive.keep_price_table(&version, &text).await?;
-                tracing::info!(price.version = version, "price table archived");
+        match tables::read(store, &version).await? {
+            OfferedTable::None => continue,
+            OfferedTable::TooLong => {
+                tracing::error!(price.version = version, "removed a price table that is too long");
             }
-            Err(error) => {
-                let error = error_chain(&error);
-                tracing::error!(price.version = version, error, "removed an invalid price table");
-            }
+            OfferedTable::Text(text) => keep(archive, &version, &text).await?,
         }
         tables::remove(store, &version).await?;
+    }
+    Ok(())
+}
+
+/// Archives a text whose hash is the version: charges refer to it, even if only another version of this program can
+/// read it. A text with another hash proves no charge, and would stay for ever: it is dropped.
+async fn keep(archive: &Archive, version: &str, text: &str) -> Result<(), StoreError> {
+    let read = PriceTable::from_text(version, text);
+    if let Err(error @ PriceError::Version { .. }) = read {
+        let error = error_chain(&error);
+        tracing::error!(price.version = version, error, "removed an invalid price table");
+        return Ok(());
+    }
+    archive.keep_price_table(version, text).await?;
+    match read {
+        Ok(_) => tracing::info!(price.version = version, "price table archived"),
+        Err(error) => {
+            let error = error_chain(&error);
+            tracing::error!(
+                price.version = version,
+                error,
+                "archived a price table that cannot be read"
+            );
+        }
     }
     Ok(())
 }

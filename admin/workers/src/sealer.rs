@@ -42,6 +42,7 @@ const BATCHES_MAX: usize = 20;
 const ACCOUNTS_EVERY: u32 = 5;
 
 /// The sealer of audit trails, with its components.
+#[derive(Clone)]
 pub(super) struct TrailSealer {
     pub(super) base: Arc<Base>,
     pub(super) webhooks: Arc<Webhooks>,

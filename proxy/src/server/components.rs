@@ -51,8 +51,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
 use store::blocked::{BlockedCopy, REFRESH_EVERY};
+use telemetry::background::keep_running;
 use telemetry::store::StoreMetrics;
 use tokio::signal::unix::Signal;
+use tokio::sync::Mutex;
 use tokio::time::interval;
 
 /// Inputs that are read and checked before a port is bound.
@@ -313,35 +315,65 @@ impl Components {
         }
     }
 
-    /// Starts the background tasks in the current runtime. `hangups`: see [`tables::follow`].
+    /// Starts the background tasks in the current runtime; one that panics starts again. `hangups`: see
+    /// [`tables::follow`].
     pub fn start_background_tasks(&self, store_metrics: StoreMetrics, hangups: Signal) {
-        tokio::spawn(Arc::clone(&self.health).follow());
-        tokio::spawn(refresh_lists(
-            self.store.clone(),
-            Arc::clone(&self.blocked),
-            Arc::clone(&self.refused),
-        ));
+        let health = Arc::clone(&self.health);
+        tokio::spawn(keep_running("store_health", move || Arc::clone(&health).follow()));
+        let (blocked, refused) = (Arc::clone(&self.blocked), Arc::clone(&self.refused));
+        let store = self.store.clone();
+        tokio::spawn(keep_running("lists", move || {
+            refresh_lists(store.clone(), Arc::clone(&blocked), Arc::clone(&refused))
+        }));
         self.upstreams.start_background_tasks();
-        if let Some(stops) = &self.stops {
-            tokio::spawn(Arc::clone(stops).follow(self.store.clone()));
+        if let Some(stops) = self.stops.clone() {
+            let store = self.store.clone();
+            tokio::spawn(keep_running("stops", move || {
+                Arc::clone(&stops).follow(store.clone())
+            }));
         }
-        tokio::spawn(allocator::give_back());
-        tokio::spawn(tables::follow(
-            Arc::clone(&self.plans),
-            Arc::clone(&self.prices),
-            Arc::clone(&self.settings),
-            self.metrics.tables.clone(),
-            PriceOffers::new(self.store.clone(), Arc::clone(&self.health)),
-            hangups,
-        ));
-        let (store, health, metrics) = (&self.store, &self.health, &self.metrics);
-        let delivery =
-            Arc::clone(&self.retry_queue).run(store.clone(), Arc::clone(health), Arc::clone(metrics));
-        tokio::spawn(delivery);
-        tokio::spawn(Arc::clone(&self.retry_queue).follow_new());
-        tokio::spawn(Arc::clone(&self.retry_queue).follow_others());
-        tokio::spawn(store_metrics.follow(self.store.clone()));
+        tokio::spawn(keep_running("give_back", allocator::give_back));
+        self.start_tables(hangups);
+        self.start_retry_queue();
+        let store = self.store.clone();
+        tokio::spawn(keep_running("store_metrics", move || {
+            store_metrics.clone().follow(store.clone())
+        }));
         telemetry::export(&self.settings.telemetry, "tollgate-proxy");
+    }
+
+    fn start_tables(&self, hangups: Signal) {
+        let (plans, prices) = (Arc::clone(&self.plans), Arc::clone(&self.prices));
+        let (settings, metrics) = (Arc::clone(&self.settings), self.metrics.tables.clone());
+        let (store, health) = (self.store.clone(), Arc::clone(&self.health));
+        let hangups = Arc::new(Mutex::new(hangups));
+        tokio::spawn(keep_running("tables", move || {
+            let offers = PriceOffers::new(store.clone(), Arc::clone(&health));
+            let (plans, prices, settings) = (Arc::clone(&plans), Arc::clone(&prices), Arc::clone(&settings));
+            let (metrics, hangups) = (metrics.clone(), Arc::clone(&hangups));
+            async move {
+                let mut hangups = hangups.lock().await;
+                tables::follow(plans, prices, settings, metrics, offers, &mut hangups).await;
+            }
+        }));
+    }
+
+    fn start_retry_queue(&self) {
+        let (store, health, metrics) = (
+            self.store.clone(),
+            Arc::clone(&self.health),
+            Arc::clone(&self.metrics),
+        );
+        let queue = Arc::clone(&self.retry_queue);
+        tokio::spawn(keep_running("retry_queue", move || {
+            Arc::clone(&queue).run(store.clone(), Arc::clone(&health), Arc::clone(&metrics))
+        }));
+        let queue = Arc::clone(&self.retry_queue);
+        tokio::spawn(keep_running("journal", move || Arc::clone(&queue).follow_new()));
+        let queue = Arc::clone(&self.retry_queue);
+        tokio::spawn(keep_running("other_journals", move || {
+            Arc::clone(&queue).follow_others()
+        }));
     }
 
     fn client_timeout(&self) -> Duration {

@@ -7,6 +7,7 @@ use settings::Settings;
 use settings::upstreams::NamedUpstreams;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::background::keep_running;
 
 /// Divisor of one account's share of all connections: half, so that its slow calls leave some to other accounts.
 const ACCOUNT_DIVISOR: usize = 2;
@@ -91,11 +92,17 @@ impl Upstreams {
         })
     }
 
-    /// Keeps addresses and idle connections fresh, in tasks of the current runtime.
+    /// Keeps addresses and idle connections fresh, in tasks of the current runtime; one that panics starts again.
     pub fn start_background_tasks(&self) {
         for upstream in self.all() {
-            tokio::spawn(Arc::clone(upstream).follow_address());
-            tokio::spawn(Arc::clone(upstream).keep_idle_fresh());
+            let of = Arc::clone(upstream);
+            tokio::spawn(keep_running("upstream_address", move || {
+                Arc::clone(&of).follow_address()
+            }));
+            let of = Arc::clone(upstream);
+            tokio::spawn(keep_running("idle_connections", move || {
+                Arc::clone(&of).keep_idle_fresh()
+            }));
         }
     }
 

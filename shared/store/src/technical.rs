@@ -59,7 +59,7 @@ impl Limit {
             .await
     }
 
-    /// Counts one request of the key or user `id` only against its own limit, so that other callers of the account do
+    /// Counts one request of the key, user or session `id` only against its own limit, so that other callers of the account do
     /// not delay it.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! Telemetry: metrics ([`metrics!`], [`process`], [`store`], [`tables`]), traces ([`trace`]), and logs.
+//! Telemetry: metrics ([`metrics!`], [`process`], [`store`], [`tables`]), traces ([`trace`]), logs, and background tasks
+//! whose panics are noticed ([`background`]).
 //!
 //! Logs go to stderr, as text on a terminal and as JSON lines otherwise. `RUST_LOG` sets the level (default `info`); a
 //! mistake in it stops the start.
@@ -7,6 +8,7 @@
 //! keys. Pingora's proxy layer never logs: it reports an `error` for each caller who disconnects within a request head,
 //! so strangers could fill the log. The edge itself logs its requests and the outcome of a hand-over.
 
+pub mod background;
 mod buffered;
 mod error_chain;
 mod filter;

@@ -2,9 +2,10 @@
 //! without `/proc` the values stay 0. The start time is recorded at start, since a service that can only see its own
 //! processes (`ProcSubset=pid`) has no `/proc/stat` with the boot time.
 
-use super::registrar::{Registrar, level};
+use super::background;
+use super::registrar::{Registrar, level, raise};
 use clock::now_ms;
-use prometheus::{Counter, Gauge, IntGauge, IntGaugeVec, Opts, Result};
+use prometheus::{Counter, Gauge, IntCounter, IntGauge, IntGaugeVec, Opts, Result};
 
 /// Clock ticks per second in `/proc`. Constant for programs, whatever the kernel's own tick rate is.
 const TICKS_A_SECOND: f64 = 100.0;
@@ -31,6 +32,7 @@ pub struct ProcessMetrics {
     open_fds: IntGauge,
     most_fds: IntGauge,
     threads: IntGauge,
+    background_panics: IntCounter,
 }
 
 impl ProcessMetrics {
@@ -52,11 +54,16 @@ impl ProcessMetrics {
             open_fds: gauge("process_open_fds", "Open file descriptors.")?,
             most_fds: gauge("process_max_fds", "Limit of open file descriptors.")?,
             threads: gauge("process_threads", "Threads.")?,
+            background_panics: metrics.counter(
+                "background_panics_total",
+                "Panics of background tasks, which started again.",
+            )?,
         })
     }
 
     /// Updates the gauges.
     pub fn update(&self) {
+        raise(&self.background_panics, background::panics());
         let read = |file: &str| std::fs::read_to_string(format!("/proc/{file}")).unwrap_or_default();
         if let Some(stat) = Stat::parse(&read("self/stat")) {
             let cpu = stat.cpu_seconds();

@@ -69,6 +69,7 @@ impl PriceTable {
             }
             content.models.insert(name.to_owned(), entry);
         }
+        content.drop_shadowed_aliases();
         Self::build(content)
     }
 

@@ -169,6 +169,15 @@ impl Content {
         Ok(())
     }
 
+    /// Removes aliases that are names of models: an import can have figures for a former alias. Such a table could not
+    /// be read back.
+    pub(super) fn drop_shadowed_aliases(&mut self) {
+        let names: HashSet<String> = self.models.keys().cloned().collect();
+        for entry in self.models.values_mut() {
+            entry.aliases.retain(|alias| !names.contains(alias));
+        }
+    }
+
     /// Formats the content as JSON, with prices as exact decimal strings: equal for equal tables on every machine.
     pub(super) fn to_canonical(&self) -> Result<String, PriceError> {
         serde_json::to_string(self).map_err(|source| PriceError::Json {
@@ -180,10 +189,11 @@ impl Content {
     /// Parses the text of [`to_canonical`](Self::to_canonical).
     pub(super) fn from_canonical(text: &str) -> Result<Self, PriceError> {
         check_size("price table", text)?;
-        let content: Self = serde_json::from_str(text).map_err(|source| PriceError::Json {
+        let mut content: Self = serde_json::from_str(text).map_err(|source| PriceError::Json {
             what: "price table",
             source,
         })?;
+        content.drop_shadowed_aliases();
         for (name, entry) in &content.models {
             entry.check(name)?;
         }
