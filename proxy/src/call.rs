@@ -123,7 +123,8 @@ impl CallPipeline {
         let key = trace.end_stage_with(&self.metrics, Stage::Resolve, key)?;
         keep_connection(keeper)?;
         if key.was_recently_rejected() && may_be_large(session) {
-            self.counter.reject_early(&key).await?;
+            // Boxed: the case is rare, and this future needs more space than the one that awaits it.
+            Box::pin(self.counter.reject_early(&key)).await?;
         }
         match self.read(endpoint, session, &key, trace).await {
             Ok(call) => self.complete(trace.clone(), key, call).await,

@@ -26,8 +26,8 @@ pub struct RequestTrace {
     began: Instant,
     /// When the last stage ended.
     last: Instant,
-    /// Start of each stage, relative to `began`, and its duration. Set by [`RequestTrace::end_stage`].
-    stages: [Option<(Duration, Duration)>; Stage::COUNT],
+    /// Start of each stage, and its duration. Set by [`RequestTrace::end_stage`].
+    stages: [Option<(Instant, Duration)>; Stage::COUNT],
     /// Span id in the headers of the provider's request. Set by [`RequestTrace::continue_at_provider`].
     upstream_span: u64,
     /// Set by [`RequestTrace::set_owner`].
@@ -102,7 +102,7 @@ impl RequestTrace {
     pub fn end_stage(&mut self, metrics: &Metrics, stage: Stage) {
         let now = Instant::now();
         let took = now.duration_since(self.last);
-        self.stages[stage as usize] = Some((self.last.duration_since(self.began), took));
+        self.stages[stage as usize] = Some((self.last, took));
         self.last = now;
         metrics.stage(stage, took);
     }
@@ -150,7 +150,9 @@ impl RequestTrace {
         let (account, agent) = self.account_and_agent();
         // The settlement is the last stage.
         let (total, own) = self.times(self.last);
+        // The message as a text, and not as something to be formatted.
         tracing::info!(
+            message = "call settled",
             decision = "approved",
             decision.id = call.id,
             run.id = call.run,
@@ -167,8 +169,7 @@ impl RequestTrace {
             upstream.ms = call.upstream_time.as_millis() as u64,
             duration.us = total,
             own.us = own,
-            trace.id = %self.trace.id,
-            "call settled"
+            trace.id = self.trace.id.hex(),
         );
         let status = Value::Number(call.status.into());
         self.export(
@@ -271,7 +272,8 @@ impl RequestTrace {
             failed,
         }];
         spans.extend(Stage::ALL.iter().filter_map(|stage| {
-            let (at, took) = self.stages[*stage as usize]?;
+            let (began, took) = self.stages[*stage as usize]?;
+            let at = began.duration_since(self.began);
             let (id, kind, failed) = match stage {
                 Stage::Upstream => (self.upstream_span, Kind::Client, failed),
                 _ => (new_span(), Kind::Internal, false),
@@ -325,10 +327,10 @@ mod tests {
             (trace.stage_time(Stage::Upstream), trace.external_time()),
             (Duration::ZERO, Duration::ZERO)
         );
-        let ms = Duration::from_millis;
-        trace.stages[Stage::Receive as usize] = Some((ms(1), ms(20)));
-        trace.stages[Stage::Settle as usize] = Some((ms(21), ms(4)));
-        trace.stages[Stage::Upstream as usize] = Some((ms(25), ms(300)));
+        let (ms, began) = (Duration::from_millis, trace.began);
+        trace.stages[Stage::Receive as usize] = Some((began + ms(1), ms(20)));
+        trace.stages[Stage::Settle as usize] = Some((began + ms(21), ms(4)));
+        trace.stages[Stage::Upstream as usize] = Some((began + ms(25), ms(300)));
         assert_eq!(trace.stage_time(Stage::Upstream), ms(300));
         assert_eq!(
             trace.external_time(),

@@ -35,9 +35,15 @@ impl Resolver {
             return Err(Rejection::unavailable());
         }
         let digest = key.digest();
-        if let Some(known) = self.owners.get(&digest) {
-            return Ok(known);
+        match self.owners.get(&digest) {
+            Some(known) => Ok(known),
+            // Boxed: the case is rare, and this future needs more space than the one that awaits it.
+            None => Box::pin(self.look_up(key, digest)).await,
         }
+    }
+
+    /// Finds the owner in the store.
+    async fn look_up(&self, key: WellFormed<'_>, digest: [u8; 32]) -> Result<Arc<KnownKey>, Rejection> {
         if !self.health.can_have_issued(&key) || self.owners.is_unknown(&digest) {
             return Err(Rejection::unknown_key());
         }

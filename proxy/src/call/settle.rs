@@ -98,10 +98,10 @@ impl Settler {
     ) -> SettledCall {
         self.count(request, &hold, &bill, &exchange);
         let measured = bill.measured(request, &exchange);
-        let (allow_id, estimated_usd) = (hold.name.allow_id.clone(), hold.estimate.to_string());
+        let (allow_id, estimated_usd) = (hold.name.allow_id.clone(), hold.estimate.usd());
         let settlement = self.holds.settle(hold, bill.cost, bill.how, Some(measured)).await;
         trace.end_stage(&self.metrics, Stage::Settle);
-        let charged_usd = bill.cost.to_string();
+        let charged_usd = bill.cost.usd();
         trace.record_approval(&ApprovedCall {
             id: &allow_id,
             run: &request.run.id,

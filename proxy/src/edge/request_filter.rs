@@ -17,7 +17,7 @@ use pingora::ErrorType::InternalError;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Number of retries so far, which the OpenAI SDKs send.
 const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
@@ -50,6 +50,9 @@ pub(super) async fn answer(
     is_detached.then_some(true).ok_or_else(no_answer)
 }
 
+/// Characters of a usual time of [`millis`].
+const MILLIS_CHARS: usize = 8;
+
 /// Builds the answer with the headers of every answer.
 async fn reply(
     state: &EdgeState,
@@ -65,17 +68,25 @@ async fn reply(
     } = completed;
     let own = started.elapsed().saturating_sub(external_time);
     state.metrics.own_time(own.as_secs_f64());
-    let micros = own.as_micros();
-    reply.set(
-        names::OVERHEAD_MS,
-        &format!("{}.{:03}", micros / 1000, micros % 1000),
-    );
+    reply.set(names::OVERHEAD_MS, &millis(own));
     if !reply.headers.contains_key(names::REQUEST_ID) {
         reply.set(names::REQUEST_ID, &request_id(session));
     }
     (reply, stream)
 }
 
+/// Returns a time in milliseconds, with three decimals.
+fn millis(time: Duration) -> String {
+    let mut digits = itoa::Buffer::new();
+    let mut text = String::with_capacity(MILLIS_CHARS);
+    text.push_str(digits.format(time.as_millis()));
+    text.push('.');
+    // The added 1000 keeps leading zeros: three digits follow its first one.
+    text.push_str(&digits.format(1000 + time.subsec_micros() % 1000)[1..]);
+    text
+}
+
+/// Boxes the futures of the rare cases: they need more space than that of a call.
 async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut Keeper) -> Completed {
     let head = session.req_header();
     if head.headers.get(RETRY_COUNT).is_some_and(|count| count != "0") {
@@ -85,13 +96,13 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
     let mut trace = RequestTrace::new(&head.headers, peer_of(session));
     if route != Ok(Route::Health)
         && !state.addresses.is_free(session)
-        && let Err(rejection) = state.addresses.check(session).await
+        && let Err(rejection) = Box::pin(state.addresses.check(session)).await
     {
         return Completed::from_rejection(&rejection, &state.metrics, &trace);
     }
     let answered = match route {
         Ok(Route::Call(endpoint)) => return state.calls.call(endpoint, session, keeper, &mut trace).await,
-        Ok(Route::Health) => Ok(health(state).await),
+        Ok(Route::Health) => Ok(Box::pin(health(state)).await),
         Ok(route @ (Route::Models | Route::Model)) => models(state, route, session, keeper).await,
         Err(no_route) => {
             trace.record_refusal(&state.metrics, no_route.kind());
@@ -141,5 +152,23 @@ fn request_id(session: &ServerSession) -> String {
     match sent.filter(|id| domain::names::is_run_id(id.as_bytes())) {
         Some(id) => id.to_owned(),
         None => refused_head::new_request_id(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_three_decimals() {
+        for (micros, text) in [
+            (0, "0.000"),
+            (7, "0.007"),
+            (1_040, "1.040"),
+            (12_345_678, "12345.678"),
+        ] {
+            assert_eq!(millis(Duration::from_micros(micros)), text);
+        }
+        assert_eq!(millis(Duration::from_nanos(1_999)), "0.001");
     }
 }

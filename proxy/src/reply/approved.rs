@@ -4,7 +4,7 @@
 use super::{Reply, names};
 use crate::upstream::headers::clean_response;
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 /// Headers of every approved call, regardless of the provider's answer.
 #[derive(Debug)]
@@ -23,7 +23,8 @@ pub struct ApprovalHeaders<'a> {
 impl ApprovalHeaders<'_> {
     /// Sets the headers.
     pub fn set_on(&self, reply: &mut Reply) {
-        reply.set(names::DECISION, "approved");
+        let approved = HeaderValue::from_static("approved");
+        reply.headers.insert(names::DECISION, approved);
         reply.set(names::ALLOW_ID, self.allow_id);
         reply.set(names::RUN_ID, self.run_id);
         reply.set(names::ESTIMATED_USD, self.estimate);

@@ -65,7 +65,8 @@ impl Prices {
     /// Like [`Prices::are_known`], but reads the store if they are not.
     pub async fn are_known_now(&self) -> bool {
         if !self.are_known() {
-            self.refresh().await;
+            // Boxed: the case is rare, and this future needs more space than the one that awaits it.
+            Box::pin(self.refresh()).await;
         }
         self.are_known()
     }

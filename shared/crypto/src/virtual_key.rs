@@ -85,7 +85,8 @@ impl<'a> WellFormed<'a> {
     pub fn parse(text: &'a [u8]) -> Option<Self> {
         let digits = text.strip_prefix(PREFIX.as_bytes())?;
         let hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        let fits = digits.len() == HEX_DIGITS && digits.iter().all(hex);
+        // Without an early end, so that many digits are compared at once.
+        let fits = digits.len() == HEX_DIGITS && digits.iter().fold(true, |fits, byte| fits & hex(byte));
         fits.then(|| std::str::from_utf8(text).ok().map(Self)).flatten()
     }
 

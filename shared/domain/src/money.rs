@@ -8,6 +8,8 @@ use utoipa::{PartialSchema, ToSchema};
 
 /// Nano-USD in one USD.
 pub const NANOS_PER_USD: u64 = 1_000_000_000;
+/// Characters of the longest single amount, `8999999.999999999`.
+const USD_CHARS: usize = 17;
 
 /// An amount of money in nano-USD (10⁻⁹ USD), never negative, at most [`Nanos::MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -55,6 +57,11 @@ impl Nanos {
         self.0 as f64 / NANOS_PER_USD as f64
     }
 
+    /// Returns what `Display` writes, in one allocation: each approved call has four of them.
+    pub fn usd(self) -> String {
+        usd(self.0 / NANOS_PER_USD, self.0 % NANOS_PER_USD)
+    }
+
     /// Formats the amount with exactly two fraction digits, rounded down, as in `Wallet.balance` (specification §4.1).
     pub fn two_digits(self) -> String {
         format!(
@@ -75,22 +82,24 @@ impl AddAssign<Nanos> for NanosSum {
     }
 }
 
-/// Writes the exact decimal number of USD, without exponent and without trailing zeros: `0.00012`, `5`.
-fn write_usd(whole: impl itoa::Integer, fraction: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Returns the exact decimal number of USD, without exponent and without trailing zeros: `0.00012`, `5`.
+fn usd(whole: impl itoa::Integer, fraction: u64) -> String {
+    let mut text = String::with_capacity(USD_CHARS);
     let mut digits = itoa::Buffer::new();
-    f.write_str(digits.format(whole))?;
-    if fraction == 0 {
-        return Ok(());
+    text.push_str(digits.format(whole));
+    if fraction > 0 {
+        // The added 1 keeps leading zeros: nine digits follow it.
+        let fraction = &digits.format(NANOS_PER_USD + fraction)[1..];
+        let zeros = fraction.bytes().rev().take_while(|digit| *digit == b'0').count();
+        text.push('.');
+        text.push_str(&fraction[..fraction.len() - zeros]);
     }
-    // The added 1 keeps leading zeros: nine digits follow it.
-    let fraction = &digits.format(NANOS_PER_USD + fraction)[1..];
-    f.write_str(".")?;
-    f.write_str(fraction.trim_end_matches('0'))
+    text
 }
 
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_usd(self.0 / NANOS_PER_USD, self.0 % NANOS_PER_USD, f)
+        f.write_str(&self.usd())
     }
 }
 
@@ -98,7 +107,7 @@ impl fmt::Display for NanosSum {
     #[expect(clippy::cast_possible_truncation, reason = "the remainder is below a billion")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usd = u128::from(NANOS_PER_USD);
-        write_usd(self.0 / usd, (self.0 % usd) as u64, f)
+        f.write_str(&self::usd(self.0 / usd, (self.0 % usd) as u64))
     }
 }
 

@@ -311,11 +311,13 @@ impl Store {
             .map(Arc::as_ref)
             .find(|other| other.name() == script.name())
             .unwrap_or(script);
-        let clock = script.bounds_clock().then(|| server_clock::bound_args(self));
-        let clock = clock.iter().flatten().map(String::as_bytes);
+        let mut digits = [itoa::Buffer::new(); 2];
+        let clock = script
+            .bounds_clock()
+            .then(|| server_clock::bound_args(self, &mut digits));
         // With room for all that is added: a list that grows is copied.
         let mut all_args: Vec<&[u8]> = Vec::with_capacity(args.len() + ADDED_ARGS_MAX);
-        all_args.extend(args.iter().map(AsRef::as_ref).chain(clock));
+        all_args.extend(args.iter().map(AsRef::as_ref).chain(clock.into_iter().flatten()));
         if script.is_versioned() {
             // On the heap, to keep the future of calls small.
             let run: BoxFuture<'_, _> = Box::pin(self.change(script, keys, all_args));

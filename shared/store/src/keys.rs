@@ -12,7 +12,7 @@ macro_rules! keys {
         impl $holder {
             $($(#[$doc])+
             $vis fn $name(&self, $($arg: $kind),*) -> String {
-                self.key(&[$($part),+])
+                self.key([$($part),+])
             })+
         }
     };
@@ -48,11 +48,14 @@ pub const BUCKETS: u16 = number::BUCKETS;
 /// The hash tags of the buckets.
 static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| (0..BUCKETS).map(|n| format!("{{b{n:04}}}")).collect());
 
-/// Joins texts with one allocation: a call needs about twenty keys, and `format!` would grow each in steps.
-fn joined(first: &[&str], rest: &[&str]) -> String {
-    let parts = || first.iter().chain(rest);
-    let mut key = String::with_capacity(parts().map(|part| part.len()).sum());
-    parts().for_each(|part| key.push_str(part));
+/// Joins texts with one allocation: a call needs about twenty keys, and `format!` would grow each in steps. Inlined, so
+/// that the constant parts are written without a copy in a loop.
+#[inline(always)]
+fn joined<const N: usize, const M: usize>(first: [&str; N], rest: [&str; M]) -> String {
+    let length = |parts: &[&str]| parts.iter().map(|part| part.len()).sum::<usize>();
+    let mut key = String::with_capacity(length(&first) + length(&rest));
+    first.iter().for_each(|part| key.push_str(part));
+    rest.iter().for_each(|part| key.push_str(part));
     key
 }
 
@@ -95,13 +98,13 @@ impl Bucket {
     /// Place of the wallet with this number: `<account> <mode> <owner> <wallet id>`. Written with the wallet and never
     /// changed, even if the wallet is closed.
     pub fn wallet_place(number: Number) -> String {
-        Self::from_number(number).key(&["/wallet/", &number.to_string()])
+        Self::from_number(number).key(["/wallet/", &number.to_string()])
     }
 
     /// Place of the escrow with this number: `<account> <mode>` of its payer. Written with the escrow and never
     /// changed.
     pub fn escrow_place(number: Number) -> String {
-        Self::from_number(number).key(&["/escrow/", &number.to_string()])
+        Self::from_number(number).key(["/escrow/", &number.to_string()])
     }
 
     /// Returns its number.
@@ -109,9 +112,10 @@ impl Bucket {
         usize::from(self.0)
     }
 
-    fn key(self, rest: &[&str]) -> String {
+    #[inline(always)]
+    fn key<const N: usize>(self, rest: [&str; N]) -> String {
         let tag = TAGS.get(usize::from(self.0)).map_or("", String::as_str);
-        joined(&[tag], rest)
+        joined([tag], rest)
     }
 }
 
@@ -168,12 +172,13 @@ impl AccountKeys {
         debug_assert_eq!(bucket, Bucket::from_account(account), "{account}");
         Self {
             bucket,
-            base: bucket.key(&["/", account]),
+            base: bucket.key(["/", account]),
         }
     }
 
-    fn key(&self, rest: &[&str]) -> String {
-        joined(&[&self.base], rest)
+    #[inline(always)]
+    fn key<const N: usize>(&self, rest: [&str; N]) -> String {
+        joined([&self.base], rest)
     }
 
     /// Returns the account id.
@@ -189,6 +194,11 @@ impl AccountKeys {
     /// The account's record (hash): plan, version, generation, account-wide policy, counters of the month.
     pub fn record(&self) -> String {
         self.base.clone()
+    }
+
+    /// Returns the name of [`AccountKeys::record`].
+    pub(crate) fn name(&self) -> &str {
+        &self.base
     }
 
     /// Returns the account's realm of this mode.
@@ -222,8 +232,9 @@ impl Realm {
         Some(Self::new(account, Mode::parse(mode)?))
     }
 
-    fn key(&self, rest: &[&str]) -> String {
-        joined(&[&self.account.base, "/", self.mode.as_str()], rest)
+    #[inline(always)]
+    fn key<const N: usize>(&self, rest: [&str; N]) -> String {
+        joined([&self.account.base, "/", self.mode.as_str()], rest)
     }
 
     /// Returns the account id.
@@ -306,7 +317,7 @@ keys! {
 
 /// Returns the field of an agent with the id of its key for `provider`.
 pub fn provider_key_id_field(provider: &str) -> String {
-    joined(&[PROVIDER_KEY_ID_PREFIX, provider], &[])
+    joined([PROVIDER_KEY_ID_PREFIX], [provider])
 }
 
 /// Prefix of the names of [`provider_key_id_field`]; the rest is the provider.
@@ -314,17 +325,17 @@ pub(crate) const PROVIDER_KEY_ID_PREFIX: &str = "pk_id:";
 
 /// Returns the field of an agent with the last four characters of its key for `provider`.
 pub fn provider_key_last4_field(provider: &str) -> String {
-    joined(&["pk_last4:", provider], &[])
+    joined(["pk_last4:"], [provider])
 }
 
 /// Returns the field of an agent with the time at which its key for `provider` was stored.
 pub fn provider_key_created_field(provider: &str) -> String {
-    joined(&["pk_created:", provider], &[])
+    joined(["pk_created:"], [provider])
 }
 
 /// Returns the field of an agent with its sealed key for `provider`.
 pub fn provider_key_sealed_field(provider: &str) -> String {
-    joined(&["pk_sealed:", provider], &[])
+    joined(["pk_sealed:"], [provider])
 }
 
 #[cfg(test)]

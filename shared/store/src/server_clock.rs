@@ -7,8 +7,12 @@ use crate::{Store, StoreError};
 const NODES_QUERIED_MAX: usize = 3;
 
 /// Returns what `script/clock_bound.lua` takes, in ms: this process's time, and how far the store's may be from it.
-pub(crate) fn bound_args(store: &Store) -> [String; 2] {
-    [clock::now_ms(), store.clock_difference_max_ms()].map(|ms| ms.to_string())
+pub(crate) fn bound_args<'t>(store: &Store, digits: &'t mut [itoa::Buffer; 2]) -> [&'t [u8]; 2] {
+    let [now, difference_max] = digits;
+    [
+        now.format(clock::now_ms()).as_bytes(),
+        difference_max.format(store.clock_difference_max_ms()).as_bytes(),
+    ]
 }
 
 /// Reads the store's clock, in ms since 1970; on a cluster, that of any node that answers. A worker that archives or

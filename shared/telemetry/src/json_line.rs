@@ -42,8 +42,8 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         let about = event.metadata();
-        let origin = about.target().split("::").next().unwrap_or_default();
-        if !OWN_CRATES.contains(&origin) || context.event_scope().is_some() {
+        let is_own = OWN_CRATES.contains(&crate_of(about.target()));
+        if !is_own || context.event_scope().is_some() {
             return self.any.format_event(context, line, event);
         }
         // A local string: `line` is a pointer to a writer, with a virtual call for each of about sixty pieces.
@@ -64,6 +64,12 @@ where
         text.push_str("\"}\n");
         line.write_str(&text)
     }
+}
+
+/// Returns the crate of a target: what is before the first colon.
+fn crate_of(target: &str) -> &str {
+    let end = target.bytes().position(|byte| byte == b':');
+    &target[..end.unwrap_or(target.len())]
 }
 
 /// Writes an event's fields, each after a comma.

@@ -10,7 +10,7 @@ use domain::denial::Denial;
 use domain::entry::NONE;
 use domain::money::Nanos;
 use domain::plan::Plan;
-use std::borrow::Cow;
+use memchr::memchr;
 use std::time::Duration;
 
 /// Fragments that few calls need. Each is compiled only in its branch.
@@ -34,7 +34,7 @@ script! {
     /// `estimate` is empty in a probe, and [`NONE`] beyond any amount. `memo` is stored in the hold and in the audit
     /// line, `estimate` and `tracked` are nano-USD, `hold_life` is in ms, `provider_key_id` and `provider_key_sealed`
     /// are fields of the agent.
-    args: struct AuthorizeArgs<'a>: Cow<'a, str> {
+    args: struct AuthorizeArgs<'a>: &'a str {
         key_id, plan, generation, version, active_keys, requests, agents, tracked, allow_id, memo, estimate, run, hold_life,
         provider_key_id, provider_key_sealed, runs_max
     },
@@ -163,7 +163,7 @@ impl Authorize<'_> {
         let is_named = self.charge.is_some_and(|charge| charge.run_named);
         let all_runs = is_named.then(|| realm.all_runs());
         let keys = AuthorizeKeys {
-            account: &hold.account,
+            account: hold.realm.keys().name(),
             active_keys: &active,
             rate: &rate,
             agent: &hold.agent,
@@ -174,46 +174,82 @@ impl Authorize<'_> {
             audit_log: &hold.audit,
             agent_runs: &runs,
             counted_denials: &denials,
-            account_runs: all_runs.as_ref().unwrap_or(&hold.account),
+            account_runs: all_runs.as_deref().unwrap_or(hold.realm.keys().name()),
         };
-        let args = self.args(store).into_values();
-        let args = args.each_ref().map(AsRef::as_ref);
-        let reply: String = store.script(&AUTHORIZE, &keys.into_values(), &args[..]).await?;
+        let mut texts = Texts::new(self);
+        let args = self.args(store, &mut texts).into_values();
+        let reply: String = store.script(&AUTHORIZE, &keys.into_values(), &args).await?;
         parse(&reply, self.charge.and_then(|charge| charge.estimate))
     }
 
-    fn args(&self, store: &Store) -> AuthorizeArgs<'_> {
-        let number = |number: u64| Cow::Owned(number.to_string());
-        let limit = |limit: Option<u64>| limit.map(number).unwrap_or_default();
+    fn args<'t>(&'t self, store: &Store, texts: &'t mut Texts) -> AuthorizeArgs<'t> {
+        let [
+            generation,
+            version,
+            active_keys,
+            requests,
+            agents,
+            tracked,
+            estimate,
+            hold_life,
+            runs_max,
+        ] = &mut texts.numbers;
         let charge = self.charge;
-        let (model, price_version) = charge.map_or(("", NONE), |charge| (charge.model, charge.price_version));
         let run = charge.filter(|charge| charge.run_named).map(|_| &*self.name.run);
-        let field = |field: fn(&str) -> String| charge.map(|charge| field(charge.provider).into());
         AuthorizeArgs {
-            key_id: self.key_id.into(),
-            plan: self.view.plan.as_str().into(),
-            generation: number(self.view.generation),
-            version: number(self.view.version),
-            active_keys: limit(self.plan.active_virtual_keys),
-            requests: limit(self.plan.proxy_requests_per_minute),
-            agents: limit(self.plan.cap_agents_per_month),
-            tracked: limit(self.plan.tracked_usd_per_month.map(Nanos::get)),
-            allow_id: self.name.allow_id.as_str().into(),
-            memo: memo(self.name, self.key_id, price_version, model).into(),
-            estimate: charge.map_or_else(Cow::default, |charge| {
-                charge
-                    .estimate
-                    .map_or(NONE.into(), |estimate| number(estimate.get()))
+            key_id: self.key_id,
+            plan: &self.view.plan,
+            generation: generation.format(self.view.generation),
+            version: version.format(self.view.version),
+            active_keys: optional(active_keys, self.plan.active_virtual_keys),
+            requests: optional(requests, self.plan.proxy_requests_per_minute),
+            agents: optional(agents, self.plan.cap_agents_per_month),
+            tracked: optional(tracked, self.plan.tracked_usd_per_month.map(Nanos::get)),
+            allow_id: &self.name.allow_id,
+            memo: &texts.memo,
+            estimate: charge.map_or("", |charge| {
+                let nanos = charge.estimate.map(Nanos::get);
+                nanos.map_or(NONE, |nanos| estimate.format(nanos))
             }),
-            run: run.unwrap_or_default().into(),
-            hold_life: charge
-                .map(|charge| charge.hold_life.as_millis().to_string().into())
-                .unwrap_or_default(),
-            provider_key_id: field(keys::provider_key_id_field).unwrap_or_default(),
-            provider_key_sealed: field(keys::provider_key_sealed_field).unwrap_or_default(),
-            runs_max: limit(charge.map(|_| store.budgets().limit(Budget::Runs))),
+            run: run.unwrap_or_default(),
+            hold_life: optional(hold_life, charge.map(|charge| charge.hold_life.as_millis())),
+            provider_key_id: &texts.provider_key_id,
+            provider_key_sealed: &texts.provider_key_sealed,
+            runs_max: optional(runs_max, charge.map(|_| store.budgets().limit(Budget::Runs))),
         }
     }
+}
+
+/// The texts that the arguments of one execution refer to.
+struct Texts {
+    memo: String,
+    /// Empty without a charge, and so is the next one.
+    provider_key_id: String,
+    provider_key_sealed: String,
+    /// Digits of the numbers, each in a buffer of its own.
+    numbers: [itoa::Buffer; NUMBERS],
+}
+
+/// Arguments that are numbers.
+const NUMBERS: usize = 9;
+
+impl Texts {
+    fn new(request: &Authorize<'_>) -> Self {
+        let charge = request.charge;
+        let (model, price_version) = charge.map_or(("", NONE), |charge| (charge.model, charge.price_version));
+        let field = |field: fn(&str) -> String| charge.map(|charge| field(charge.provider));
+        Self {
+            memo: memo(request.name, request.key_id, price_version, model),
+            provider_key_id: field(keys::provider_key_id_field).unwrap_or_default(),
+            provider_key_sealed: field(keys::provider_key_sealed_field).unwrap_or_default(),
+            numbers: [itoa::Buffer::new(); NUMBERS],
+        }
+    }
+}
+
+/// Returns the digits of a number, or nothing if there is none.
+fn optional(digits: &mut itoa::Buffer, number: Option<impl itoa::Integer>) -> &str {
+    number.map_or("", |number| digits.format(number))
 }
 
 /// Parses `word generation version plan`, `ok generation version id sealed plan` or `counted_in generation version end
@@ -223,8 +259,10 @@ fn parse(reply: &str, charged: Option<Nanos>) -> Result<AuthorizeReply, StoreErr
     let unexpected_reply = || StoreError::unexpected("authorize");
     let mut rest = reply;
     let mut next = || {
-        let (word, after) = rest.split_once(' ').ok_or_else(unexpected_reply)?;
-        rest = after;
+        // A fifth of what `split_once` takes, five times a call.
+        let end = memchr(b' ', rest.as_bytes()).ok_or_else(unexpected_reply)?;
+        let (word, after) = rest.split_at(end);
+        rest = &after[1..];
         Ok::<_, StoreError>(word)
     };
     let word = next()?;

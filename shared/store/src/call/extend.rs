@@ -78,7 +78,7 @@ impl Extend<'_> {
     pub async fn execute(&self, hold: &HoldKeys, store: &Store) -> Result<Extended, StoreError> {
         debug_assert_eq!(hold, &self.name.keys(), "the keys are of this hold");
         let keys = ExtendKeys {
-            account: &hold.account,
+            account: hold.realm.keys().name(),
             active_keys: &hold.realm.keys().active_keys(),
             agent: &hold.agent,
             hold: &hold.hold,

@@ -48,7 +48,6 @@ impl AsOf {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldKeys {
     pub(crate) realm: Realm,
-    pub(crate) account: String,
     pub(crate) agent: String,
     pub(crate) run: String,
     pub(crate) hold: String,
@@ -68,7 +67,6 @@ impl HoldName {
     pub fn keys_in(&self, bucket: Bucket) -> HoldKeys {
         let realm = AccountKeys::in_bucket(bucket, &self.account).live();
         HoldKeys {
-            account: realm.record(),
             agent: realm.agent(&self.agent),
             run: realm.run(&self.agent, &self.run),
             hold: bucket.hold(&self.allow_id),
@@ -85,7 +83,7 @@ impl HoldKeys {
     /// Returns the keys of `settle`, `void` and `reap`.
     pub(crate) fn to_end(&self) -> EndKeys<'_> {
         EndKeys {
-            account: &self.account,
+            account: self.realm.keys().name(),
             agent: &self.agent,
             run: &self.run,
             hold: &self.hold,

@@ -66,16 +66,16 @@ impl Settle {
         store: &Store,
     ) -> Result<Settled, StoreError> {
         debug_assert_eq!(keys, &self.name.keys(), "the keys are of this hold");
-        let estimate = self.estimate.get().to_string();
-        let cost = self.cost.get().to_string();
+        let mut digits = [itoa::Buffer::new(); 2];
+        let [estimate, cost] = &mut digits;
         let measured = self.measured.as_ref().map(Measured::to_word);
         let extension = self.extension.map(|nanos| nanos.get().to_string());
         let ended_by = self.ended_by.as_ref().map(EndedBy::to_word);
         let [generation, version] = as_of.map(AsOf::to_args).unwrap_or_default();
         let args = SettleArgs {
             allow_id: &self.name.allow_id,
-            estimate: &estimate,
-            cost: &cost,
+            estimate: estimate.format(self.estimate.get()),
+            cost: cost.format(self.cost.get()),
             how: self.how.as_str(),
             measured: measured.as_deref().unwrap_or_default(),
             extension: extension.as_deref().unwrap_or_default(),

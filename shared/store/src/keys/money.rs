@@ -11,7 +11,7 @@ impl Realm {
     /// The wallet of `owner` (hash): an agent's own record, or that of the account's user wallet.
     pub fn wallet(&self, owner: &str) -> String {
         match owner {
-            USER => self.key(&["/user-wallet"]),
+            USER => self.key(["/user-wallet"]),
             agent => self.agent(agent),
         }
     }
@@ -20,8 +20,8 @@ impl Realm {
     /// owner, or `closed/<number>` for a closed wallet.
     pub fn transactions_of_wallet(&self, holder: &str, kind: Option<&str>) -> String {
         match kind {
-            None => self.key(&["/txns/of/", holder]),
-            Some(kind) => self.key(&["/txns/of/", holder, "/", kind]),
+            None => self.key(["/txns/of/", holder]),
+            Some(kind) => self.key(["/txns/of/", holder, "/", kind]),
         }
     }
 
@@ -47,10 +47,10 @@ impl Realm {
     /// Ids of intents (list, oldest first). `which` is one of [`IntentIndex`].
     pub fn intents(&self, which: IntentIndex<'_>) -> String {
         match which {
-            IntentIndex::All => self.key(&["/intents"]),
-            IntentIndex::Kind(kind) => self.key(&["/intents/kind/", kind]),
-            IntentIndex::Agent(agent) => self.key(&["/intents/agent/", agent]),
-            IntentIndex::State(state) => self.key(&["/intents/state/", state]),
+            IntentIndex::All => self.key(["/intents"]),
+            IntentIndex::Kind(kind) => self.key(["/intents/kind/", kind]),
+            IntentIndex::Agent(agent) => self.key(["/intents/agent/", agent]),
+            IntentIndex::State(state) => self.key(["/intents/state/", state]),
         }
     }
 }
