@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::actor::Actor;
 use domain::denial::Denial;
 use domain::entry::HoldOutcome;
+use domain::measured::{Billing, CallEnd, Endpoint, Measured};
 use domain::money::Nanos;
 use domain::plan::Plan;
 use std::time::Duration;
@@ -122,7 +123,9 @@ impl Kind {
         let decided = request.execute(&name.keys(), store).await?.outcome;
         let expected = match &decided {
             Decided::Charged { .. } => matches!(self, Self::Named | Self::Unnamed),
-            Decided::Denied(denial) => self.denial() == Some(*denial),
+            Decided::Denied(denial) | Decided::DeniedUnrecorded { denial, .. } => {
+                self.denial() == Some(*denial)
+            }
             Decided::Revoked => self == Self::Revoked,
             _ => false,
         };
@@ -138,12 +141,29 @@ impl Kind {
             cost: COST,
             how: HoldOutcome::Settled,
             extension: None,
-            measured: None,
+            measured: Some(measured()),
             ended_by: None,
         };
         match settle.execute(&settle.name.keys(), None, store).await? {
             Settled::Done => Ok(()),
             other => Err(format!("{}: {other:?}", self.name()).into()),
         }
+    }
+}
+
+/// Measurements of a call, as an edge sends them.
+fn measured() -> Measured {
+    Measured {
+        endpoint: Endpoint::Chat,
+        streamed: false,
+        upstream: None,
+        input_tokens: Some(250),
+        cached_tokens: Some(0),
+        output_tokens: Some(180),
+        latency_ms: Some(1_250),
+        first_byte_ms: Some(1_240),
+        end: CallEnd::Completed,
+        extensions: 0,
+        billing: Billing::default(),
     }
 }

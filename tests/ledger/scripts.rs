@@ -29,7 +29,7 @@ pub const DENIAL_WINDOW_LUA: &str = include_str!("../../shared/store/src/call/de
 const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
 pub const LIVE_RUNS_LUA: &str = include_str!("../../shared/store/src/script/live_runs.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/store/src/script/run.lua");
-pub const END_HOLD_LUA: &str = include_str!("../../shared/store/src/script/end_hold.lua");
+pub const END_HOLD_LUA: &str = include_str!("../../shared/store/src/call/end_hold.lua");
 /// The clock of `extend`, `settle`, `void` and `reap`. It is changed in `authorize`, where the tests can set the time.
 const CLOCK: &str = concat!(
     include_str!("../../shared/store/src/script/clock.lua"),
@@ -160,13 +160,20 @@ impl Texts {
         )
     }
 
+    /// A script that ends a hold. `begin` stands before its own text.
+    fn end(&self, name: &'static str, own: &str, begin: &[&str]) -> Script {
+        let fragments = [
+            ("lacks_writes.lua", self.lacks_writes.as_str()),
+            ("end_hold.lua", &self.resolve),
+        ];
+        let own = with_fragments(own, &fragments);
+        let parts = [begin, &[&own]].concat();
+        Script::new(name, Kind::Timed, WhenFull::Run, Names::default(), &parts)
+    }
+
     /// The changed scripts, in place of those of the product.
     fn scripts(&self) -> [Script; 6] {
-        let lacks_writes = [("lacks_writes.lua", self.lacks_writes.as_str())];
-        let end = |name, own: &str| {
-            let parts = [CLOCK, &self.resolve, &with_fragments(own, &lacks_writes)];
-            Script::new(name, Kind::Timed, WhenFull::Run, Names::default(), &parts)
-        };
+        let end = |name, own: &str| self.end(name, own, &[CLOCK]);
         let extend = [CLOCK, &self.cap, &self.extend];
         [
             self.authorize_with(&[&self.clock, CLOCK_BOUND_LUA]),
@@ -182,8 +189,7 @@ impl Texts {
     pub fn build(&self, store: &Store) -> Scripts {
         let scripts = self.scripts().into_iter();
         let store = scripts.fold(store.clone(), |store, script| store.replacing(script));
-        let reap = [DUE_NOW, CLOCK, &self.resolve, &self.reap];
-        let reap = Script::new("reap", Kind::Timed, WhenFull::Run, Names::default(), &reap);
+        let reap = self.end("reap", &self.reap, &[DUE_NOW, CLOCK]);
         let clock = self.clock.replace(TIME, "{ARGV[at], ARGV[at + 1]}");
         let period = [SHOW_PERIODS[0], &clock, &self.period, SHOW_PERIODS[1]];
         Scripts {

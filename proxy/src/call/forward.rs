@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(settled.len(), 1);
         assert_eq!(
             settled[0][1..],
-            [ESTIMATE.to_string().as_str(), "0", "unsent", "", "", ""]
+            [ESTIMATE.to_string().as_str(), "0", "unsent", ""]
         );
     }
 }

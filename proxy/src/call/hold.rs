@@ -202,7 +202,7 @@ mod tests {
             assert_eq!(fixture.retry_queue.len(), waiting, "{reply} {is_lost}");
             assert_eq!(
                 fixture.arguments(&SETTLE)[0],
-                ["allow_1", "1000", "7", "settled", "", "", ""]
+                ["allow_1", "1000", "7", "settled", ""]
             );
         }
     }

@@ -10,14 +10,9 @@ const NOT_THE_LARGEST: &str = "what is held is compared with a ceiling where dou
 const OF_SPENDS: &str =
     "only spends have a limit of a transaction; the money model's mutants change it there";
 const HAS_SLOT: &str = "the plan's limit of agents is not compared for an agent with a slot";
-const BOTH_OR_NONE: &str = "generation and version are given both, or neither";
 
 /// Name of the change, and why it changes nothing.
 pub const LIST: &[(&str, &str)] = &[
-    (
-        "settle: return ARGV[8] and lacks_writes(ARGV[8], ARGV[9]) and 'lacks_writes' or 'missing' | 13: 8 -> 9",
-        BOTH_OR_NONE,
-    ),
     (
         "period: + (day_of_era - day_of_era % 146096) / 146096 | 40: 146096 -> 146097",
         A_PART_OF_A_DAY,

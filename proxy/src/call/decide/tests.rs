@@ -114,7 +114,7 @@ async fn a_provider_key_that_does_not_decrypt_releases_the_estimate() {
     assert_eq!(settled.len(), 1);
     assert_eq!(
         settled[0][1..],
-        [ESTIMATE.to_string().as_str(), "0", "unsent", "", "", ""]
+        [ESTIMATE.to_string().as_str(), "0", "unsent", ""]
     );
     // The entry in the audit trail has the same id, with the other prefix.
     assert_eq!(settled[0][0].replacen("allow_", "deny_", 1), denied.id);

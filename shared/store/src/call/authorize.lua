@@ -3,9 +3,9 @@
 --   with a record, counts it on the run; apart from that only the rate count and, if it opens a rate window, the time
 --   of the key's last use. Beyond the key's rate only the first denials of a window and reason have their own line; the
 --   others are counted (decision D70).
--- KEYS: as authorize.rs names them
+-- KEYS: as authorize.rs names them; those of a run are left out if it has no name
 -- ARGV: as authorize.rs names them. Empty are: a limit that does not bind, the estimate of a probe (which stops after
---   the rate), the name of an unnamed run. An estimate beyond any amount is `-`: no limit and no counter allows it
+--   the rate). An estimate beyond any amount is `-`: no limit and no counter allows it
 -- Returns: 'word generation version plan'; or, when it is approved, 'ok generation version id sealed plan' with id and
 --   sealed form of the provider key; or, of a denial without a line, 'counted_in generation version end reason plan'
 --   with the end of the rate window in ms; 'runs_full …' is a denial whose line says rate_limited, 'too_much …' one
@@ -55,15 +55,15 @@ end
 local agent, reason_text, checks_text
 if ARGV.active_keys ~= '' and rank >= ARGV.active_keys + 0 then
   reason_text = 'plan_key_limit'
-  checks_text = format('%d:%s:,,,,,,', rank, ARGV.active_keys)
+  checks_text = format('%d:', rank) .. ARGV.active_keys .. ':,,,,,,'
 elseif over then
   reason_text = 'rate_limited'
-  checks_text = format(',%d:%s:,,,,,', requests - 1, ARGV.requests)
+  checks_text = format(',%d:', requests - 1) .. ARGV.requests .. ':,,,,,'
 elseif ARGV.estimate == '' then
   return 'counted ' .. view_text
 else
-  agent = call('HMGET', KEYS.agent, 'frozen', ARGV.provider_key_id, ARGV.provider_key_sealed, 'cap', 'cap_run', 'cap_day',
-    'cap_month', day_field, month_field, 'slot', 'held', slot_field)
+  agent = call('HMGET', KEYS.agent, 'frozen', 'pk_id:' .. ARGV.provider, 'pk_sealed:' .. ARGV.provider, 'cap',
+    'cap_run', 'cap_day', 'cap_month', day_field, month_field, 'slot', 'held', slot_field)
   if not agent[2] or not agent[3] then
     reason_text = 'no_provider_key'
     checks_text = ',,,,,,'
@@ -94,7 +94,7 @@ end
 local run_cap_text = policy[at + 1] or ''
 local day_cap_text = policy[at + 2] or ''
 local month_cap_text = policy[at + 3] or ''
-local named = ARGV.run ~= ''
+local named = KEYS.run
 local run = named and call('HMGET', KEYS.run, 'spent', 'calls', 'last', 'status') or {}
 local run_spent_text = run[1] or '0'
 local day_spent_text = agent[8] or '0'
@@ -105,16 +105,8 @@ local tracked_text = account[4] or '0'
 local estimate, run_spent, day_spent = math.huge, run_spent_text + 0, day_spent_text + 0
 if ARGV.estimate ~= '-' then estimate = ARGV.estimate + 0 end
 local month_spent, tracked, slots = month_spent_text + 0, tracked_text + 0, (account[5] or '0') + 0
-local held = held_text + 0
-local top = math.max(run_spent, month_spent, day_spent, tracked, held) + estimate
 -- An earlier version kept only the last month in which the agent took a slot, as `slot`.
 local has_slot = agent[12] or agent[10] == month_field
--- A slot that only calls use has their number, as in `c2`: void.lua gives it back with the last of them. `1` is kept.
-local slot_text = has_slot and '1' or 'c1'
-local users_text = agent[12] and string.match(agent[12], '^c(%d+)$')
-if users_text then
-  slot_text = format('c%d', users_text + 1)
-end
 local word_text
 reason_text = denial(estimate, agent[1], policy, at, '', run_spent, day_spent, month_spent, has_slot, ARGV.agents, slots,
   ARGV.tracked, tracked)
@@ -128,17 +120,24 @@ end
 local others = has_slot and slots - 1 or slots
 -- State before this call, one group for each check, including those after the one that decided. For agents: the number
 -- of other agents with a slot in the month. The agent's held amount is in the group of its day.
-checks_text = format('%d:%s:,%d:%s:,', rank, ARGV.active_keys, requests - 1, ARGV.requests) .. run_spent_text .. ':'
-  .. run_cap_text .. ':,' .. day_spent_text .. ':' .. day_cap_text .. ':' .. held_text .. ',' .. month_spent_text .. ':'
-  .. month_cap_text .. format(':,%d:', others) .. ARGV.agents .. ':,' .. tracked_text .. ':' .. ARGV.tracked .. ':'
+checks_text = format('%d:', rank) .. ARGV.active_keys .. format(':,%d:', requests - 1) .. ARGV.requests .. ':,'
+  .. run_spent_text .. ':' .. run_cap_text .. ':,' .. day_spent_text .. ':' .. day_cap_text .. ':' .. held_text .. ','
+  .. month_spent_text .. ':' .. month_cap_text .. format(':,%d:', others) .. ARGV.agents .. ':,' .. tracked_text .. ':'
+  .. ARGV.tracked .. ':'
 -- The time of the last call, the index entry and the expiry of the run's record are written once in a minute of the
 -- clock, which saves other calls three writes.
-local listed = not named or run[3] and run[3] - run[3] % MINUTE == now_ms - now_ms % MINUTE
+local last = run[3] and run[3] + 0
+local listed = not named or last and last - last % MINUTE == now_ms - now_ms % MINUTE
 
-if not reason_text and top > CEILING then
-  -- Every check passes, but the amount cannot be charged: recorded with the reason that the caller receives, without
-  -- checks.
-  reason_text, word_text, checks_text = 'service_unavailable', 'too_much', ',,,,,,'
+local held, top
+if not reason_text then
+  held = held_text + 0
+  top = math.max(run_spent, month_spent, day_spent, tracked, held) + estimate
+  if top > CEILING then
+    -- Every check passes, but the amount cannot be charged: recorded with the reason that the caller receives, without
+    -- checks.
+    reason_text, word_text, checks_text = 'service_unavailable', 'too_much', ',,,,,,'
+  end
 end
 
 if reason_text then
@@ -147,7 +146,7 @@ if reason_text then
     call('HINCRBY', KEYS.run, 'denied', '1')
     if not listed then
       --@ run.lua
-      list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[3], @ARGV.run, RUN_LIFE)
+      list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[3], RUN_LIFE)
     end
   end
   local seq = call('HINCRBY', KEYS.account, 'live_audit_seq', '1')
@@ -167,6 +166,12 @@ call('ZADD', KEYS.due, format('%d', now_ms + ARGV.hold_life), ARGV.allow_id)
 if not agent[8] then
   --@ prune.lua
   prune(@KEYS.agent)
+end
+-- A slot that only calls use has their number, as in `c2`: void.lua gives it back with the last of them. `1` is kept.
+local slot_text = has_slot and '1' or 'c1'
+local users_text = agent[12] and agent[12] ~= '1' and string.sub(agent[12], 2)
+if users_text then
+  slot_text = format('c%d', users_text + 1)
 end
 local version_text = format('%d', changes + 1)
 if top < EXACT then
@@ -200,7 +205,7 @@ if not has_slot then
 end
 if not listed then
   --@ run.lua
-  list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[3], @ARGV.run, RUN_LIFE)
+  list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[3], RUN_LIFE)
   -- Only calls use this run: void.lua removes it with the last of them.
   if not run[3] then call('HSET', KEYS.run, 'called', '1') end
 end

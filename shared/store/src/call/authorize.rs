@@ -1,7 +1,6 @@
 //! Twin of `authorize.lua`: decides a call and charges its estimate, in one step.
 
 use crate::call::hold::{AsOf, HoldKeys, HoldName, memo};
-use crate::keys;
 use crate::script::change::{CAP, LIVE_RUNS, PERIOD, PRUNE, RUN};
 use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
@@ -26,19 +25,21 @@ script! {
     kind: Timed,
     source: [PERIOD, CAP, &with_fragments(include_str!("authorize.lua"), RARE)],
     when_full: Refuse,
-    /// The keys of a run are any keys of the account if the run has no name.
+    /// The last ones, those of a [run](OF_A_RUN), are omitted if it has no name.
     keys: struct AuthorizeKeys<'a>: &'a str {
-        account, active_keys, rate, agent, hold, due, run, virtual_key, audit_log, agent_runs, counted_denials, account_runs
+        account, active_keys, rate, agent, hold, due, virtual_key, audit_log, counted_denials, run, agent_runs, account_runs
     },
     /// The key, the known view of the account, the limits of its plan (empty if there is none), and the charge.
     /// `estimate` is empty in a probe, and [`NONE`] beyond any amount. `memo` is stored in the hold and in the audit
-    /// line, `estimate` and `tracked` are nano-USD, `hold_life` is in ms, `provider_key_id` and `provider_key_sealed`
-    /// are fields of the agent.
+    /// line, `estimate` and `tracked` are nano-USD, `hold_life` is in ms, `provider` is whose key the agent needs.
     args: struct AuthorizeArgs<'a>: &'a str {
-        key_id, plan, generation, version, active_keys, requests, agents, tracked, allow_id, memo, estimate, run, hold_life,
-        provider_key_id, provider_key_sealed, runs_max
+        key_id, plan, generation, version, active_keys, requests, agents, tracked, allow_id, memo, estimate, hold_life,
+        provider, runs_max
     },
 }
+
+/// Number of keys of a run.
+const OF_A_RUN: usize = 3;
 
 /// Lifetime of a run's record after its last call, in ms (decision D38): 35 days, plus the minute by which scripts may
 /// delay writing the record.
@@ -161,7 +162,7 @@ impl Authorize<'_> {
         let runs = realm.runs(&self.name.agent);
         let denials = account.bucket().counted_denials();
         let is_named = self.charge.is_some_and(|charge| charge.run_named);
-        let all_runs = is_named.then(|| realm.all_runs());
+        let all_runs = realm.all_runs();
         let keys = AuthorizeKeys {
             account: hold.realm.keys().name(),
             active_keys: &active,
@@ -169,16 +170,20 @@ impl Authorize<'_> {
             agent: &hold.agent,
             hold: &hold.hold,
             due: &hold.due,
-            run: &hold.run,
             virtual_key: &virtual_key,
             audit_log: &hold.audit,
-            agent_runs: &runs,
             counted_denials: &denials,
-            account_runs: all_runs.as_deref().unwrap_or(hold.realm.keys().name()),
+            run: &hold.run,
+            agent_runs: &runs,
+            account_runs: &all_runs,
         };
+        let keys = keys.into_values();
+        let unused = if is_named { 0 } else { OF_A_RUN };
         let mut texts = Texts::new(self);
         let args = self.args(store, &mut texts).into_values();
-        let reply: String = store.script(&AUTHORIZE, &keys.into_values(), &args).await?;
+        let reply: String = store
+            .script(&AUTHORIZE, &keys[..keys.len() - unused], &args)
+            .await?;
         parse(&reply, self.charge.and_then(|charge| charge.estimate))
     }
 
@@ -195,7 +200,6 @@ impl Authorize<'_> {
             runs_max,
         ] = &mut texts.numbers;
         let charge = self.charge;
-        let run = charge.filter(|charge| charge.run_named).map(|_| &*self.name.run);
         AuthorizeArgs {
             key_id: self.key_id,
             plan: &self.view.plan,
@@ -211,10 +215,8 @@ impl Authorize<'_> {
                 let nanos = charge.estimate.map(Nanos::get);
                 nanos.map_or(NONE, |nanos| estimate.format(nanos))
             }),
-            run: run.unwrap_or_default(),
             hold_life: optional(hold_life, charge.map(|charge| charge.hold_life.as_millis())),
-            provider_key_id: &texts.provider_key_id,
-            provider_key_sealed: &texts.provider_key_sealed,
+            provider: charge.map_or("", |charge| charge.provider),
             runs_max: optional(runs_max, charge.map(|_| store.budgets().limit(Budget::Runs))),
         }
     }
@@ -223,9 +225,6 @@ impl Authorize<'_> {
 /// The texts that the arguments of one execution refer to.
 struct Texts {
     memo: String,
-    /// Empty without a charge, and so is the next one.
-    provider_key_id: String,
-    provider_key_sealed: String,
     /// Digits of the numbers, each in a buffer of its own.
     numbers: [itoa::Buffer; NUMBERS],
 }
@@ -237,11 +236,8 @@ impl Texts {
     fn new(request: &Authorize<'_>) -> Self {
         let charge = request.charge;
         let (model, price_version) = charge.map_or(("", NONE), |charge| (charge.model, charge.price_version));
-        let field = |field: fn(&str) -> String| charge.map(|charge| field(charge.provider));
         Self {
             memo: memo(request.name, request.key_id, price_version, model),
-            provider_key_id: field(keys::provider_key_id_field).unwrap_or_default(),
-            provider_key_sealed: field(keys::provider_key_sealed_field).unwrap_or_default(),
             numbers: [itoa::Buffer::new(); NUMBERS],
         }
     }

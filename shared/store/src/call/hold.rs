@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// Fragment that checks whether a missing hold is conclusive: the store may lack writes.
 pub(crate) const LACKS_WRITES: (&str, &str) = ("lacks_writes.lua", include_str!("lacks_writes.lua"));
+/// The end of a hold.
+pub(crate) const END_HOLD: (&str, &str) = ("end_hold.lua", include_str!("end_hold.lua"));
 
 inputs! {
     /// The keys of the scripts that end a hold: `settle`, `void` and `reap`.
@@ -41,6 +43,11 @@ pub struct AsOf {
 impl AsOf {
     pub(crate) fn to_args(self) -> [String; 2] {
         [self.generation, self.version].map(|number| number.to_string())
+    }
+
+    /// Both in one argument.
+    pub(crate) fn to_arg(self) -> String {
+        self.to_args().join(" ")
     }
 }
 

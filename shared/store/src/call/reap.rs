@@ -1,9 +1,8 @@
 //! Twin of `reap.lua`, and the sweep over a bucket that executes it: holds past their deadline become kept holds.
 
-use crate::call::hold::{EndKeys, Hold};
+use crate::call::hold::{END_HOLD, EndKeys, Hold};
 use crate::keys::Bucket;
-use crate::script::change::END_HOLD;
-use crate::script::script;
+use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
 use domain::entry::EndedBy;
 use std::time::Duration;
@@ -12,7 +11,7 @@ script! {
     /// Turns a hold past its deadline into a kept one.
     pub static REAP = "reap",
     kind: Timed,
-    source: [END_HOLD, include_str!("reap.lua")],
+    source: [&with_fragments(include_str!("reap.lua"), &[END_HOLD])],
     when_full: Run,
     keys: EndKeys,
     /// The life of a kept hold is in ms. `ended_by` is the word of [`EndedBy`].

@@ -2,34 +2,38 @@
 --   real cost and the estimate, and remove the hold. A hold that the reaper already kept is corrected in the same way.
 -- KEYS: as hold.rs names them
 -- ARGV: as settle.rs names them; `how` is 'settled' | 'released' | 'estimated'. A kept hold whose cost is known now is
---   'corrected'. `measured` is a word of shared/domain/src/measured.rs, or empty. `extension` is another estimate that
---   is right as well, that of an extension whose reply was lost, or empty. `ended_by` is who settles if it is not the
---   hold's edge, a word of shared/domain/src/entry/ended_by.rs, or empty. Generation and version are those of the
---   account when the hold was opened, or are left out
+--   'corrected'. `measured` is a word of shared/domain/src/measured.rs, or empty. `as_of` has generation and version of
+--   the account when the hold was opened, or is empty. `extension` is another estimate that is right as well, that of
+--   an extension whose reply was lost, or empty. `ended_by` is who settles if it is not the hold's edge, a word of
+--   shared/domain/src/entry/ended_by.rs, or empty. The last three are left out if all are empty
 -- Returns: 'settled' | 'missing' (nothing to move, nothing moved) | 'mismatch' (neither estimate)
 --   | 'lacks_writes' (there is no hold, and the account has not come as far as when it was opened)
 -- Cost: O(log open holds); 11 calls, 10 in an unnamed run, one more where its agent held less, two more where its run
 --   has no record; 2 calls where there is no hold, and one more to say why
 local value_text = call('GET', KEYS.hold)
-local kept = not value_text and call('GET', KEYS.kept_hold)
+local open = value_text
+if not open then value_text = call('GET', KEYS.kept_hold) end
 if value_text == 'V' then return 'missing' end
-if not (value_text or kept) then
+if not value_text then
   --@ lacks_writes.lua
-  return ARGV.generation and lacks_writes(ARGV.generation, ARGV.version) and 'lacks_writes' or 'missing'
+  local generation, version = string.match(ARGV.as_of or '', '^(%d+) (%d+)$')
+  return generation and lacks_writes(generation, version) and 'lacks_writes' or 'missing'
 end
 
-local estimate = string.match(value_text or kept, '^H (%d+) ')
-if estimate ~= ARGV.estimate and estimate ~= ARGV.extension then return 'mismatch' end
+local estimate_text, day_text, month_text, named_text = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')
+if estimate_text ~= ARGV.estimate and estimate_text ~= (ARGV.extension or '') then return 'mismatch' end
+local how_text, cost_text, measured_text, ended_by_text = ARGV.how, ARGV.cost, ARGV.measured, ARGV.ended_by or ''
 -- The hold is removed first. If the script aborts because a key of the account has the wrong type, its writes are not
 -- undone: a retry then finds no hold, and the amounts that were not moved stay charged.
-if kept then
-  call('DEL', KEYS.kept_hold)
-  call('ZREM', KEYS.kept_index, ARGV.allow_id)
-  end_hold(kept, false, ARGV.how == 'estimated' and ARGV.how or 'corrected', ARGV.cost, ARGV.measured,
-    ARGV.ended_by)
-else
+if open then
   call('DEL', KEYS.hold)
   call('ZREM', KEYS.due, ARGV.allow_id)
-  end_hold(value_text, true, ARGV.how, ARGV.cost, ARGV.measured, ARGV.ended_by)
+else
+  call('DEL', KEYS.kept_hold)
+  call('ZREM', KEYS.kept_index, ARGV.allow_id)
+  if how_text ~= 'estimated' then
+    how_text = 'corrected'
+  end
 end
+--@ end_hold.lua
 return 'settled'

@@ -1,7 +1,6 @@
 //! Twin of `settle.lua`: replaces the estimate of a hold by the real cost.
 
-use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES};
-use crate::script::change::END_HOLD;
+use crate::call::hold::{AsOf, END_HOLD, EndKeys, HoldKeys, HoldName, LACKS_WRITES};
 use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
 use domain::entry::{EndedBy, HoldOutcome};
@@ -12,15 +11,18 @@ script! {
     /// Replaces the estimate of a hold by the real cost.
     pub static SETTLE = "settle",
     kind: Timed,
-    source: [END_HOLD, &with_fragments(include_str!("settle.lua"), &[LACKS_WRITES])],
+    source: [&with_fragments(include_str!("settle.lua"), &[LACKS_WRITES, END_HOLD])],
     when_full: Run,
     keys: EndKeys,
     /// Amounts are nano-USD. `measured` is the word of [`Measured`] or empty, `ended_by` that of
-    /// [`EndedBy`] or empty, and `extension` may be empty.
+    /// [`EndedBy`] or empty. `as_of` and `extension` may be empty. The [`RARE`] last ones are omitted if all are empty.
     args: struct SettleArgs<'a>: &'a str {
-        allow_id, estimate, cost, how, measured, extension, ended_by, generation, version
+        allow_id, estimate, cost, how, measured, as_of, extension, ended_by
     },
 }
+
+/// Number of arguments that hardly any settlement has.
+const RARE: usize = 3;
 
 /// Settles the hold of `name` from `estimate` to `cost`: the real cost, the estimate if it stays charged, or zero if it
 /// is released. Safe to repeat: a missing hold changes nothing.
@@ -71,28 +73,25 @@ impl Settle {
         let measured = self.measured.as_ref().map(Measured::to_word);
         let extension = self.extension.map(|nanos| nanos.get().to_string());
         let ended_by = self.ended_by.as_ref().map(EndedBy::to_word);
-        let [generation, version] = as_of.map(AsOf::to_args).unwrap_or_default();
+        let as_of = as_of.map(AsOf::to_arg).unwrap_or_default();
         let args = SettleArgs {
             allow_id: &self.name.allow_id,
             estimate: estimate.format(self.estimate.get()),
             cost: cost.format(self.cost.get()),
             how: self.how.as_str(),
             measured: measured.as_deref().unwrap_or_default(),
+            as_of: &as_of,
             extension: extension.as_deref().unwrap_or_default(),
             ended_by: ended_by.as_deref().unwrap_or_default(),
-            generation: &generation,
-            version: &version,
         };
         let args = args.into_values();
-        // Without a version, generation and version are omitted: the script then accepts any.
-        let sent = if as_of.is_some() {
-            args.len()
+        let (usual, rare) = args.split_at(args.len() - RARE);
+        let sent = if rare.iter().all(|arg| arg.is_empty()) {
+            usual
         } else {
-            args.len() - 2
+            &args
         };
-        let reply: String = store
-            .script(&SETTLE, &keys.to_end().into_values(), &args[..sent])
-            .await?;
+        let reply: String = store.script(&SETTLE, &keys.to_end().into_values(), sent).await?;
         parse(&reply)
     }
 }

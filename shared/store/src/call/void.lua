@@ -6,20 +6,23 @@
 -- Returns: {'refunded'} | {'voided'}
 --   | {'lacks_writes'} (no hold, and the account is older: nothing is written)
 -- Cost: O(log open holds + log runs of the account); 4 to 27 calls
-local value, open = call('GET', KEYS.hold), true
-if not value then value, open = call('GET', KEYS.kept_hold), false end
-if not value then
+local value_text = call('GET', KEYS.hold)
+local open = value_text
+if not open then value_text = call('GET', KEYS.kept_hold) end
+if not value_text then
   --@ lacks_writes.lua
   if lacks_writes(ARGV.generation, ARGV.version) then return {'lacks_writes'} end
 end
 call('SET', KEYS.hold, 'V', 'PX', ARGV.tombstone_life)
-if not value or value == 'V' then return {'voided'} end
+if not value_text or value_text == 'V' then return {'voided'} end
+local estimate_text, day_text, month_text, named_text = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')
+local how_text, cost_text, measured_text, ended_by_text = 'voided', '0', '', ''
 call('ZREM', KEYS.due, ARGV.allow_id)
 call('DEL', KEYS.kept_hold)
 call('ZREM', KEYS.kept_index, ARGV.allow_id)
-local run_known = end_hold(value, open, 'voided', '0', '', '')
+--@ end_hold.lua
 -- The run and the agent's slot go with the last call that used them: the caller was told that no call was approved.
-if run_known and call('HINCRBY', KEYS.run, 'calls', -1) == 0 then
+if has_run and call('HINCRBY', KEYS.run, 'calls', -1) == 0 then
   local run = call('HMGET', KEYS.run, 'called', 'denied', 'status')
   if run[1] and not run[2] and not run[3] then
     call('DEL', KEYS.run)
@@ -27,8 +30,7 @@ if run_known and call('HINCRBY', KEYS.run, 'calls', -1) == 0 then
     call('ZREM', KEYS.account_runs, string.match(KEYS.run, '/run/(.+)$'))
   end
 end
-local month_text = string.match(value, '^H %d+ %d+ (%d+) ')
-local month_field, slot_field = 'm' .. month_text, 's' .. month_text
+local slot_field = 's' .. month_text
 local agent = call('HMGET', KEYS.agent, slot_field, month_field, 'slot')
 local users_text = agent[1] and string.match(agent[1], '^c(%d+)$')
 if not users_text then return {'refunded'} end

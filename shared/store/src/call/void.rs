@@ -1,7 +1,6 @@
 //! Twin of `void.lua`: guarantees that an `authorize` whose reply was lost never charges.
 
-use crate::call::hold::{AsOf, HoldName, LACKS_WRITES};
-use crate::script::change::END_HOLD;
+use crate::call::hold::{AsOf, END_HOLD, HoldName, LACKS_WRITES};
 use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
 use std::time::Duration;
@@ -10,7 +9,7 @@ script! {
     /// Voids a hold, even one that does not exist yet.
     pub static VOID = "void",
     kind: Timed,
-    source: [END_HOLD, &with_fragments(include_str!("void.lua"), &[LACKS_WRITES])],
+    source: [&with_fragments(include_str!("void.lua"), &[LACKS_WRITES, END_HOLD])],
     when_full: Run,
     /// Those of `EndKeys` in the same order, and the two indexes of the run.
     keys: struct VoidKeys<'a>: &'a str {

@@ -27,8 +27,6 @@ pub(crate) const CAP: &str = include_str!("cap.lua");
 pub(crate) const LIVE_RUNS: &str = include_str!("live_runs.lua");
 /// Named runs; for a timed script.
 pub(crate) const RUN: &str = include_str!("run.lua");
-/// The end of a hold; for a timed script.
-pub(crate) const END_HOLD: &str = include_str!("end_hold.lua");
 /// Wallets and transactions; for a change.
 pub(crate) const MONEY: &str = include_str!("money.lua");
 /// The audit line of a debit; for a change.

@@ -3,9 +3,8 @@
 -- Takes the last two of ARGV away, both in ms: the process's time, and `store.max_clock_difference_ms`.
 -- Returns: the error 'CLOCK <ms ahead> <bound>', which shared/store/src/error.rs reads.
 do
-  local args = ARGV
-  local last = #args
-  local ahead, bound = now_ms - args[last - 1], args[last] + 0
-  args[last - 1], args[last] = nil, nil
+  local last = #ARGV
+  local ahead, bound = now_ms - ARGV[last - 1], ARGV[last] + 0
+  ARGV[last - 1], ARGV[last] = nil, nil
   if ahead > bound or -ahead > bound then return {err = format('CLOCK %d %d', ahead, bound)} end
 end

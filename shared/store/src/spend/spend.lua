@@ -94,7 +94,7 @@ end
 local function ran(count)
   if not named then return end
   if count then call('HINCRBY', KEYS.run, count, 1) else call('HDEL', KEYS.run, 'called') end
-  list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[2], @ARGV.run, tonumber(ARGV.run_life))
+  list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[2], tonumber(ARGV.run_life))
 end
 if reason then
   -- Lack of money, a suspicious text or another wallet is not a denial by a policy or a plan. A denial creates no run
