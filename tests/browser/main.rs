@@ -55,6 +55,8 @@ journeys! {
     escrow;
     /// Deposit, transfer, approval, API key.
     money;
+    /// A new password by a link, with and without a second factor.
+    password_reset;
     /// A failing receiver, redelivery, and a plan without webhooks.
     webhooks;
     /// Permissions of each role, invitations, and changes of the team.

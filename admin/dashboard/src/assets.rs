@@ -133,6 +133,7 @@ files! {
     "js/ui/hash.js",
     "js/ui/live.js",
     "js/ui/open.js",
+    "js/ui/second-factor.js",
     "js/ui/secret.js",
     "js/ui/show.js",
     "js/ui/state.js",

@@ -2,26 +2,12 @@
 // one was going, asks for the second factor of the chosen one alone; an address with one account is never asked.
 
 import assert from 'node:assert/strict';
-import { createHmac } from 'node:crypto';
+import { PERIOD_MS, codeAt, turnOnFactor } from '../kit/authenticator.mjs';
 import { play } from '../kit/journey.mjs';
 import { account, ask } from '../kit/stage.mjs';
 import { worker } from '../kit/fixture.mjs';
 
 const EMAIL = 'ada@consultants.example';
-const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
-/** How long a code of an authenticator app is good for. */
-const PERIOD_MS = 30_000;
-
-/** The code that an authenticator app shows at a time (RFC 6238 with SHA-1, six digits). */
-function codeAt(secret, ms) {
-  const bits = [...secret.replace(/[\s=]/g, '')].map((sign) => BASE32.indexOf(sign).toString(2).padStart(5, '0')).join('');
-  const key = Buffer.from(bits.match(/.{8}/g).map((byte) => parseInt(byte, 2)));
-  const counter = Buffer.alloc(8);
-  counter.writeBigUInt64BE(BigInt(Math.floor(ms / PERIOD_MS)));
-  const digest = createHmac('sha1', key).update(counter).digest();
-  const at = digest[digest.length - 1] & 15;
-  return String((digest.readUInt32BE(at) & 0x7fffffff) % 1_000_000).padStart(6, '0');
-}
 
 await play(async (journey) => {
   // Two accounts of one name, which only their ids tell apart, and one of another.
@@ -87,13 +73,7 @@ await play(async (journey) => {
     await choose(desk, acme);
     await desk.heading('Overview');
     await desk.menu('Account settings');
-    await desk.press('Turn on', desk.section('Second factor'));
-    await desk.fill({ Password: ada.password }, desk.dialog());
-    await desk.press('Continue', desk.dialog());
-    const secret = await desk.dialog().getByText(/^[A-Z2-7]{16,}$/).first().innerText();
-    await desk.fill({ 'Code that the app shows': codeAt(secret, Date.now()) }, desk.dialog());
-    await desk.press('Turn on', desk.dialog());
-    await desk.press('I have stored it', desk.dialog('Recovery codes'));
+    const { secret } = await turnOnFactor(desk, ada);
 
     const phone = await arrive('Ada with her authenticator');
     phone.expect(401, '/api/user/login');

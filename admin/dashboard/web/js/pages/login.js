@@ -5,14 +5,14 @@
 import { html, useState } from '../html.js';
 import { ApiError, post } from '../api.js';
 import { signedIn, useSession } from '../session.js';
-import { FieldError, Form, SelectField, TextField } from '../ui/form.js';
+import { Form, SelectField, TextField } from '../ui/form.js';
 import { OpenPage } from '../ui/open.js';
+import { SecondFactor, plainLock } from '../ui/second-factor.js';
 
 export default function Login() {
   const { reason } = useSession();
   const [first, setFirst] = useState(null);
   const [choice, setChoice] = useState(null);
-  const [recovery, setRecovery] = useState(false);
   const attempt = async (body) => {
     try {
       signedIn(await post('/api/user/login', body));
@@ -28,14 +28,7 @@ export default function Login() {
     setFirst(null);
     setChoice(null);
   };
-  const code = async ({ totp }) => {
-    try {
-      signedIn(await post('/api/user/login', { ...first, totp: totp.replace(/\s/g, '') }));
-    } catch (error) {
-      if (error.code === 'INVALID_CREDENTIALS') throw new FieldError('totp', 'This code is not right. Codes change every 30 seconds.');
-      throw plain(error);
-    }
-  };
+  const code = async (totp) => signedIn(await post('/api/user/login', { ...first, totp }));
   if (!first && choice) {
     // Accounts can have equal names: the end of the id distinguishes them.
     const options = choice.accounts.map(({ id, name }) => [id, `${name} (${id.slice(-6)})`]);
@@ -56,27 +49,12 @@ export default function Login() {
       <//>
     <//>`;
   }
-  const other = () => setRecovery(!recovery);
-  return html`<${OpenPage} title="Second factor"
-    lead=${recovery ? 'Enter one of the recovery codes that you stored. Each works once.' : 'Enter the code that your authenticator app shows.'}
-    foot=${html`<button type="button" class="button button-quiet button-small" onClick=${other}>
-      ${recovery ? 'Use the authenticator app' : 'Use a recovery code'}</button>
-      <button type="button" class="button button-quiet button-small" onClick=${again}>Start again</button>`}>
-    <${Form} key=${recovery ? 'recovery' : 'code'} label="Second factor" action="Sign in" onSubmit=${code}>
-      ${recovery
-    ? html`<${TextField} name="totp" label="Recovery code" autocomplete="off" required autofocus />`
-    : html`<${TextField} name="totp" label="Code" inputmode="numeric" autocomplete="one-time-code" maxlength="7" required autofocus />`}
-    <//>
-  <//>`;
+  return html`<${SecondFactor} action="Sign in" onCode=${code} onAgain=${again} />`;
 }
 
 /** Error messages of signing in. */
 function plain(error) {
   if (!(error instanceof ApiError)) return error;
   if (error.code === 'INVALID_CREDENTIALS') return new Error('Email or password is not right.');
-  if (error.code === 'LOGIN_LOCKED') {
-    const minutes = Math.ceil((error.retryAfter ?? 60) / 60);
-    return new Error(`Too many attempts. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}.`);
-  }
-  return error;
+  return plainLock(error);
 }
