@@ -55,6 +55,8 @@ journeys! {
     escrow;
     /// Deposit, transfer, approval, API key.
     money;
+    /// Answers that are lost, and requests that are sent again.
+    lost_answers;
     /// A new password by a link, with and without a second factor.
     password_reset;
     /// A failing receiver, redelivery, and a plan without webhooks.

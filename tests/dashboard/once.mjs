@@ -11,20 +11,60 @@ const failing = async (error) => {
   return send('/wallet/transfer', {}).then(() => assert.fail('it failed'), (cause) => cause.message);
 };
 
+/** What the server answers when it did a thing before. */
+const REPLAY = () => ({ replayed: true });
+const succeed = async (answer = () => ({ replayed: false })) => {
+  answers.push(answer);
+  await send('/wallet/transfer', {});
+};
+/** Tells if the two newest requests had one key. */
+const kept = () => sent.at(-1) === sent.at(-2);
+
 // While it is not known whether it was done the key stays.
 assert.match(await failing({ status: 0 }), /safe to send again/);
 assert.match(await failing({ status: 503 }), /safe to send again/);
-assert.equal(sent[0], sent[1]);
+assert.ok(kept());
+assert.match(await failing({ status: 408 }), /safe to send again/);
+// The answer broke off, which is no error of the API.
+assert.match(await failing({ status: undefined }), /safe to send again/);
+assert.ok(kept());
+// A refusal that the server does not record says nothing about the earlier request, even if it has the intent's id.
+for (const status of [400, 401, 403, 404, 409, 413, 422, 429]) {
+  const message = await failing({ status, message: 'memo is too long.', body: { intent_id: 'int_1' } });
+  assert.match(message, /^memo is too long\..*not known.*safe to send again/);
+  assert.ok(kept(), `${status}`);
+}
+// A deposit's reference that another deposit has is refused with the code of a key.
+const taken = { status: 422, code: 'IDEMPOTENCY_KEY_REUSED', field: 'reference', message: 'reference: this deposit is pending' };
+assert.match(await failing(taken), /^reference: this deposit is pending/);
+assert.ok(kept());
 // Other values under that key: the first ones arrived. The message says that, not the server's sentence about keys.
-assert.match(await failing({ status: 422, code: 'IDEMPOTENCY_KEY_REUSED' }), /earlier request, with other values, was carried out/);
-assert.equal(sent[1], sent[2]);
-// A definite answer ends it.
-assert.equal(await failing({ status: 402, message: 'too little' }), 'too little');
-answers.push(() => ({ replayed: false }));
-await send('/wallet/transfer', {});
-answers.push(() => ({ replayed: false }));
-await send('/wallet/transfer', {});
-assert.equal(new Set(sent).size, 4);
+assert.match(await failing({ status: 422, code: 'IDEMPOTENCY_KEY_REUSED' }), /earlier request, with other values, arrived/);
+assert.ok(kept());
+// Each of these answers decides the request, so the next one has a new key.
+for (const decide of [
+  () => failing({ status: 422, code: 'IDEMPOTENCY_KEY_REUSED' }),
+  () => failing({ status: 402, message: 'refused', body: { state: 'blocked' } }),
+  () => failing({ status: 403, message: 'refused', body: { replayed: true } }),
+  () => succeed(REPLAY),
+  () => succeed(),
+]) {
+  await succeed();
+  assert.ok(!kept());
+  await failing({ status: 0 });
+  assert.ok(!kept());
+  await decide();
+  assert.ok(kept());
+}
+// Without an earlier request that may have been done, any refusal is definite.
+await succeed();
+for (const status of [400, 402, 403, 409, 422, 429]) {
+  assert.equal(await failing({ status, message: 'too little' }), 'too little');
+  assert.ok(!kept(), `${status}`);
+}
+assert.equal(await failing(taken), taken.message);
+await succeed();
+assert.ok(!kept());
 
 // A day ago is not yesterday: that may be two days of the calendar.
 const now = Date.parse('2026-11-21T08:00:00Z');

@@ -4,30 +4,56 @@
 import { useRef } from './html.js';
 import { newIdempotencyKey, post } from './api.js';
 
-const BEFORE = 'Your earlier request, with other values, was carried out. Check its result: sending again carries out this one too.';
-const UNKNOWN = 'The server did not answer. It is safe to send again: it happens at most once.';
+const BEFORE = 'Your earlier request, with other values, arrived before this one. Check its result: sending again carries out this one too.';
+const UNKNOWN = 'The server did not confirm this. It is safe to send again: it happens at most once.';
+const STILL_UNKNOWN = 'The outcome of your earlier request is still not known. It is safe to send again: it happens at most once.';
+
+/** Returns true if the failed request may have been carried out: only a 4xx answer rules that out. */
+const isUnknown = ({ status }) => !(status >= 400 && status < 500) || status === 408;
+
+/** Returns true if the request's key belongs to another request. A taken reference of a deposit has the same code. */
+const isReused = ({ code, field }) => code === 'IDEMPOTENCY_KEY_REUSED' && field !== 'reference';
+
+/** Returns true if the server says that this refusal is recorded under the request's key. */
+const isRecorded = ({ body }) => body?.state === 'blocked' || body?.replayed === true;
 
 /**
  * Returns a `post` that reuses one idempotency key until there is a definite answer. While the outcome is unknown the
  * key stays, even if the user changes the form: the server then reports that the first request was done, and changes
- * nothing.
+ * nothing. A refusal that the server does not record says nothing about an earlier request, so the key outlives it.
  * @returns {(path: string, body: object) => Promise<object>}
  */
 export function useOnce() {
-  const key = useRef(newIdempotencyKey());
+  const sent = useRef(unused());
   return async (path, body) => {
     try {
-      const answer = await post(path, body, { idempotencyKey: key.current });
-      key.current = newIdempotencyKey();
+      const answer = await post(path, body, { idempotencyKey: sent.current.key });
+      sent.current = unused();
       return answer;
     } catch (error) {
-      const definite = error.status >= 400 && error.status < 500;
-      if (definite) key.current = newIdempotencyKey();
-      else error.message = UNKNOWN;
-      if (error.code === 'IDEMPOTENCY_KEY_REUSED') error.message = BEFORE;
+      sent.current = after(error, sent.current);
       throw error;
     }
   };
+}
+
+const unused = () => ({ key: newIdempotencyKey(), unknown: false });
+
+/**
+ * Returns the key to use after a failed request, and adds to the error's message what the user needs to know about it.
+ */
+function after(error, { key, unknown }) {
+  if (isUnknown(error)) {
+    error.message = UNKNOWN;
+    return { key, unknown: true };
+  }
+  if (!unknown || isRecorded(error)) return unused();
+  if (isReused(error)) {
+    error.message = BEFORE;
+    return unused();
+  }
+  error.message += ` ${STILL_UNKNOWN}`;
+  return { key, unknown };
 }
 
 /** Adds to `text` that the answer is a replay of an earlier request. */
