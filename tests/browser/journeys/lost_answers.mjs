@@ -1,15 +1,42 @@
-// Answers that are lost, and requests that are sent again: money moves once, and a form keeps what was typed.
+// Answers that are lost, and requests that are sent again: money moves once, a form keeps what was typed, and the receiver
+// of a webhook keeps a secret that it knows.
 
 import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
 import { api } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
+import { DESK, PHONE } from '../kit/look.mjs';
 import { loseAnswer, refuse, replaceAnswer } from '../kit/lost.mjs';
+import { eventually } from '../kit/person.mjs';
 import { account } from '../kit/stage.mjs';
-import { deposit, worker } from '../kit/fixture.mjs';
+import { deposit, receiver, worker } from '../kit/fixture.mjs';
 
 const NOT_CONFIRMED = { error: 'The store did not confirm in time.', code: 'NOT_CONFIRMED' };
 const LIMITED = { error: 'All requests that are allowed in this window are used up.', code: 'API_KEY_RATE_LIMITED' };
 const TRANSFER = '/api/v1/wallet/transfer';
+const OLD_SECRET = 'the secret that the receiver has';
+
+/** The bodies of the requests that the person's page sends from now on with this method to this path. */
+function bodiesSent(person, method, path) {
+  const bodies = [];
+  person.page.on('request', (request) => {
+    if (request.method() === method && new URL(request.url()).pathname === path) bodies.push(request.postDataJSON());
+  });
+  return bodies;
+}
+
+/** Tells if one of the delivery's signatures is made with the bytes of this key (Standard Webhooks). */
+function isSignedWith(key, { headers, body }) {
+  const text = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
+  const signature = `v1,${createHmac('sha256', key).update(text).digest('base64')}`;
+  return headers['webhook-signature'].split(' ').includes(signature);
+}
+
+/** Tells if the middle of an element can be seen: it is on the screen, and nothing lies over it. */
+const isInView = (locator) => locator.evaluate((element) => {
+  const { left, top, width, height } = element.getBoundingClientRect();
+  return element.contains(document.elementFromPoint(left + width / 2, top + height / 2));
+});
 
 await play(async (journey) => {
   const acme = await account('Acme Robotics', 'startup', ['owner']);
@@ -109,5 +136,50 @@ await play(async (journey) => {
     await ada.press('Spend $7.00', ada.dialog('Spend $7.00?'));
     await ada.heading(/^Spend of \$7\.00/);
     await ada.sees('blocked', ada.page.getByRole('main'));
+  });
+
+  await journey.step('a secret whose answer is lost is sent again as it was, and the receiver keeps the one it has', async () => {
+    const hook = await receiver(200);
+    const { webhook } = await call('POST', '/webhooks', { url: hook.url, events: ['agent.frozen'], secret: OLD_SECRET });
+    await ada.open(`/webhooks/${webhook.id}`);
+    await ada.press('Rotate secret');
+    const form = ada.dialog('Rotate the secret?');
+    const path = `/api/v1/webhooks/${webhook.id}`;
+    const bodies = bodiesSent(ada, 'PATCH', path);
+    await loseAnswer(ada, path);
+    await ada.press('Rotate secret', form);
+    await ada.sees(/not known.*Send it again/, form);
+    await ada.look('secret-not-known');
+    await ada.press('Rotate secret', form);
+    const shown = await ada.dialog().getByText(/^whsec_/).innerText();
+    await ada.press('I have stored it', ada.dialog());
+    assert.deepEqual(bodies, [{ secret: shown }, { secret: shown }]);
+    await ada.press('Send test');
+    await eventually('the test', () => hook.got.length > 0);
+    assert.ok(isSignedWith(Buffer.from(shown.replace('whsec_', ''), 'base64'), hook.got[0]), 'by the new secret');
+    assert.ok(isSignedWith(OLD_SECRET, hook.got[0]), 'by the one that the receiver has');
+  });
+
+  await journey.step('a webhook whose answer is lost may exist: the form says so, and a second one has the same secret', async () => {
+    const hook = await receiver(200);
+    await ada.menu('Webhooks');
+    await ada.press('Create webhook');
+    const form = ada.dialog('Create webhook');
+    await ada.fill({ URL: hook.url, Description: 'Pager' }, form);
+    await form.getByLabel(/agent\.frozen/).check();
+    const bodies = bodiesSent(ada, 'POST', '/api/v1/webhooks');
+    await loseAnswer(ada, '/api/v1/webhooks');
+    // The form is longer than a phone.
+    await ada.page.setViewportSize(PHONE);
+    await ada.press('Create webhook', form);
+    await ada.sees(/not known.*second webhook/, form);
+    await ada.rest();
+    assert.ok(await isInView(form.getByRole('alert')), 'the message is in view');
+    await ada.page.setViewportSize(DESK);
+    await ada.look('webhook-not-known');
+    await ada.press('Create webhook', form);
+    const shown = await ada.dialog().getByText(/^whsec_/).innerText();
+    await ada.press('I have stored it', ada.dialog());
+    assert.deepEqual(bodies.map(({ secret }) => secret), [shown, shown]);
   });
 });

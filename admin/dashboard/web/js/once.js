@@ -56,5 +56,15 @@ function after(error, { key, unknown }) {
   return { key, unknown };
 }
 
+/** Awaits a request without an idempotency key. If its outcome is unknown, the error says `message`. */
+export async function withoutKey(request, message) {
+  try {
+    return await request;
+  } catch (error) {
+    if (isUnknown(error)) error.message = message;
+    throw error;
+  }
+}
+
 /** Adds to `text` that the answer is a replay of an earlier request. */
 export const replayed = (answer, text) => (answer.replayed ? `${text} An earlier request had done it; nothing was repeated.` : text);

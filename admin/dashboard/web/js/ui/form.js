@@ -37,6 +37,10 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
   useEffect(() => {
     element.current?.querySelector('[aria-invalid="true"]')?.focus();
   }, [state.errors]);
+  // In a dialog that scrolls, the message can be outside the view or below the buttons, which stay in view.
+  useEffect(() => {
+    if (state.general) element.current?.querySelector('[role="alert"]')?.scrollIntoView({ block: 'center' });
+  }, [state.general]);
   const submit = async (event) => {
     event.preventDefault();
     if (state.busy) return;

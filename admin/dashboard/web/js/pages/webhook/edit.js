@@ -3,23 +3,29 @@
  */
 import { html } from '../../html.js';
 import { patch, post, seg } from '../../api.js';
+import { withoutKey } from '../../once.js';
 import { Dialog } from '../../ui/dialog.js';
 import { AreaField, ChoicesField, FieldError, Form, TextField } from '../../ui/form.js';
 import { say } from '../../ui/live.js';
 import { EVENTS } from './events.js';
-import { SecretField, newSecret } from './secret.js';
+import { SecretField, useSecret } from './secret.js';
 
 const OPTIONS = EVENTS.map(([name, words]) => [name, html`<span class="event-choice"><code>${name}</code><span class="cell-sub">${words}</span></span>`]);
+
+/** The API has no idempotency keys for webhooks. */
+const UNKNOWN = 'The server did not confirm this, so it is not known if the webhook was created. Look at the list of webhooks first: sending again may create a second webhook, with the same secret.';
 
 /**
  * @param {{onClose: () => void, onDone: (webhook: object, secret: string|null) => void}} props `secret` is a generated
  *   one
  */
 export function CreateWebhook({ onClose, onDone }) {
-  const submit = async ({ url, events, description, secret }) => {
+  const secretOf = useSecret();
+  const submit = async ({ url, events, description, secret: typed }) => {
     requireEvents(events);
-    const made = secret === '' ? newSecret() : null;
-    const { webhook } = await post('/webhooks', { url: url.trim(), events, secret: made ?? secret, ...(description ? { description } : {}) });
+    const { secret, made } = secretOf(typed);
+    const body = { url: url.trim(), events, secret, ...(description ? { description } : {}) };
+    const { webhook } = await withoutKey(post('/webhooks', body), UNKNOWN);
     say('Created the webhook.');
     onDone(webhook, made);
   };

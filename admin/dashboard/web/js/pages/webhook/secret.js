@@ -1,19 +1,36 @@
 /**
  * Secrets of webhooks. The browser generates and shows a secret once; the server never returns it.
  */
-import { html } from '../../html.js';
+import { html, useRef } from '../../html.js';
 import { patch, seg } from '../../api.js';
+import { withoutKey } from '../../once.js';
 import { Dialog } from '../../ui/dialog.js';
 import { Form, TextField } from '../../ui/form.js';
 import { say } from '../../ui/live.js';
 import { SecretOnce } from '../../ui/secret.js';
 
 const BYTES = 32;
+const UNKNOWN = 'The server did not confirm this, so it is not known if the secret was replaced. Send it again before you close this form: the secret stays the same.';
 
 /** Generates a secret in the format of Standard Webhooks, which the receivers' libraries accept. */
-export function newSecret() {
+function newSecret() {
   const bytes = crypto.getRandomValues(new Uint8Array(BYTES));
   return `whsec_${btoa(String.fromCharCode(...bytes))}`;
+}
+
+/**
+ * Returns a function of the typed secret: the secret to send, and the same as `made` if it was generated. All requests
+ * of a form carry one generated secret: another one after a lost answer would end the secret before the lost one, which
+ * the receiver still has.
+ * @returns {(typed: string) => {secret: string, made: string|null}}
+ */
+export function useSecret() {
+  const generated = useRef(null);
+  return (typed) => {
+    if (typed !== '') return { secret: typed, made: null };
+    generated.current ??= newSecret();
+    return { secret: generated.current, made: generated.current };
+  };
 }
 
 /** Form field of the secret. If it stays empty, the browser generates one. */
@@ -31,9 +48,10 @@ export function Issued({ secret, onClose }) {
 
 /** Replaces the secret. @param {{webhook: object, onClose: () => void, onDone: (secret: string|null) => void}} props */
 export function Rotate({ webhook, onClose, onDone }) {
-  const submit = async ({ secret }) => {
-    const made = secret === '' ? newSecret() : null;
-    await patch(`/webhooks/${seg(webhook.id)}`, { secret: made ?? secret });
+  const secretOf = useSecret();
+  const submit = async (values) => {
+    const { secret, made } = secretOf(values.secret);
+    await withoutKey(patch(`/webhooks/${seg(webhook.id)}`, { secret }), UNKNOWN);
     say('The webhook has a new secret.');
     onDone(made);
   };
