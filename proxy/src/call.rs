@@ -37,7 +37,7 @@ use crate::admission::Admission;
 use crate::key_owners::known_key::KnownKey;
 use crate::large_bodies::{LargeBodies, is_large};
 use crate::metrics::{Metrics, Stage};
-use crate::upstream::headers::HeaderLines;
+use crate::upstream::headers::{HeaderLines, SentBody};
 use body::{Body, BodyReader, may_be_large};
 use call_request::{CallRequest, RequestParser};
 use completed::Completed;
@@ -156,9 +156,12 @@ impl CallPipeline {
         if let Some(splice) = splice {
             body.bytes = splice.apply(&body.bytes).into();
         }
-        let length = body.bytes.len();
+        let sent = SentBody {
+            length: body.bytes.len(),
+            streams: request.stream.is_some(),
+        };
         let continued = trace.continue_at_provider();
-        let outbound = request.upstream.headers(headers, length, continued.as_ref());
+        let outbound = request.upstream.headers(headers, sent, continued.as_ref());
         trace.end_stage(&self.metrics, Stage::Read);
         Ok(ReadCall {
             request,
@@ -262,7 +265,9 @@ mod tests {
         let (pipeline, body) = (Arc::new(fixture.pipeline()), fixture.body());
         let request = fixture.request();
         let headers = HeaderMap::new();
-        let outbound = request.upstream.headers(&headers, body.bytes.len(), None);
+        let outbound = request
+            .upstream
+            .headers(&headers, SentBody::of_whole(body.bytes.len()), None);
         let call = ReadCall {
             request,
             outbound,

@@ -171,7 +171,7 @@ impl RequestParser {
         check_encoding(headers)?;
         let body = chat::parse_call(endpoint, self.streaming, body).map_err(|error| refusal_of(&error))?;
         let upstream = self.upstreams.choose(&body.model);
-        body.check_choice(upstream.identity().is_openai())
+        body.check_choice()
             .and_then(|()| body.check_token_limit(self.require_token_limit))
             .map_err(|error| refusal_of(&error))?;
         let run = run_of(headers)?;

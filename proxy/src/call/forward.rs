@@ -146,6 +146,7 @@ impl Forwarder {
 mod tests {
     use super::*;
     use crate::fixture::{ESTIMATE, Fixture, runs, text};
+    use crate::upstream::headers::SentBody;
     use domain::denial::Denial;
     use http::HeaderMap;
     use store::call::authorize::AUTHORIZE;
@@ -164,7 +165,9 @@ mod tests {
         let pipeline = fixture.pipeline();
         let approved = pipeline.decider.decide(&fixture.key(), &fixture.request()).await;
         let request = fixture.request();
-        let outbound = request.upstream.headers(&HeaderMap::new(), 2, None);
+        let outbound = request
+            .upstream
+            .headers(&HeaderMap::new(), SentBody::of_whole(2), None);
         let forwarder = &pipeline.forwarder;
         let forwarded = forwarder.forward(approved.unwrap(), &request, outbound, fixture.body());
         let Err(Rejection::Denied(denied)) = forwarded.await else {

@@ -69,8 +69,9 @@ refusals! {
     /// requires one (`proxy.require_token_limit`).
     MissingTokenLimit = "missing_token_limit", 400, "invalid_request_error";
     /// A field of `POST /v1/responses` that uses or starts something the edge cannot see: state (except reasoning) and
-    /// files kept by the provider, tools run by the provider, or background work. For a provider other than OpenAI also
-    /// `models`, `fallbacks`, `plugins` and the like, with which callers could have other models or services billed.
+    /// files kept by the provider, tools run by the provider, or background work. Also `models`,
+    /// `fallbacks`, `plugins` and the like, with which callers of some providers could have other models or services
+    /// billed.
     UnsupportedField = "unsupported_field", 400, "invalid_request_error";
     /// The run id header is malformed.
     InvalidRunId = "invalid_run_id", 400, "invalid_request_error";

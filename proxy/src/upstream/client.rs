@@ -1,7 +1,7 @@
 //! The client of a provider: its settings, its connections, and the tasks that refresh them.
 
 use super::connection_budget::ConnectionBudget;
-use super::headers::{ForwardList, HeaderLines};
+use super::headers::{ForwardList, HeaderLines, SentBody};
 use super::identity::Identity;
 use super::idle::{Idle, SWEEP_EVERY};
 use super::target::{RESOLVE_EVERY, Target};
@@ -107,9 +107,9 @@ impl Upstream {
 
     /// Builds the headers of a request except the provider key. Includes the headers of `caller` that are on this
     /// upstream's list.
-    pub fn headers(&self, caller: &HeaderMap, length: usize, trace: Option<&ContinuedTrace>) -> HeaderLines {
+    pub fn headers(&self, caller: &HeaderMap, sent: SentBody, trace: Option<&ContinuedTrace>) -> HeaderLines {
         let host = &self.target.authority;
-        self.forward_list.outbound(caller, host, length, trace)
+        self.forward_list.outbound(caller, host, sent, trace)
     }
 
     /// Returns the counts of exchanges on a new connection and on a reused one.

@@ -160,7 +160,7 @@ impl ForwardList {
         &self,
         caller: &HeaderMap,
         host: &HeaderValue,
-        length: usize,
+        sent: SentBody,
         trace: Option<&ContinuedTrace>,
     ) -> HeaderLines {
         let nominated = nominated(caller);
@@ -172,7 +172,8 @@ impl ForwardList {
         let mut outbound = HeaderLines::default();
         outbound.push(&header::HOST, host);
         for (name, value) in caller {
-            if self.passes(name) && !is_nominated(name) && !is_replaced(name) {
+            let is_wanted = !is_nominated(name) && !is_replaced(name) && !sent.is_contradicted(name, value);
+            if self.passes(name) && is_wanted {
                 outbound.push(name, value);
             }
         }
@@ -180,8 +181,35 @@ impl ForwardList {
             outbound.push(&TRACEPARENT, &trace.traceparent);
         }
         outbound.push(&header::ACCEPT_ENCODING, &HeaderValue::from_static("identity"));
-        outbound.push(&header::CONTENT_LENGTH, &length.into());
+        outbound.push(&header::CONTENT_LENGTH, &sent.length.into());
         outbound
+    }
+}
+
+/// The body that goes with the headers.
+#[derive(Debug, Clone, Copy)]
+pub struct SentBody {
+    /// Bytes.
+    pub length: usize,
+    /// Whether it asks for a stream.
+    pub streams: bool,
+}
+
+impl SentBody {
+    /// Creates that of a request without a stream.
+    #[cfg(test)]
+    pub const fn of_whole(length: usize) -> Self {
+        Self {
+            length,
+            streams: false,
+        }
+    }
+
+    /// Returns whether the header asks for another form of answer than the body. Some providers follow it, and a stream
+    /// that the edge did not expect has no usage: the caller could choose to be charged the estimate.
+    fn is_contradicted(self, name: &HeaderName, value: &HeaderValue) -> bool {
+        let types = value.as_bytes().to_ascii_lowercase();
+        !self.streams && name == header::ACCEPT && memchr::memmem::find(&types, b"event-stream").is_some()
     }
 }
 
@@ -245,7 +273,11 @@ mod tests {
 
     fn outbound(entries: &[&str], caller: &HeaderMap, trace: Option<&ContinuedTrace>) -> HeaderLines {
         let host = HeaderValue::from_static("provider:1");
-        list(entries).unwrap().outbound(caller, &host, 12, trace)
+        let sent = SentBody {
+            length: 12,
+            streams: false,
+        };
+        list(entries).unwrap().outbound(caller, &host, sent, trace)
     }
 
     /// Names of the headers that are forwarded with this list.
@@ -278,6 +310,25 @@ mod tests {
         let lines = b"\r\nx-many: a\r\nx-many: caf\xe9\r\nx-many: \r\n";
         let found = outbound.0.windows(lines.len()).filter(|window| *window == lines);
         assert_eq!(found.count(), 1, "{:?}", outbound.0);
+    }
+
+    /// Some providers choose the form of their answer by this header. A stream that nobody expects has no usage.
+    #[test]
+    fn only_a_stream_can_be_accepted_as_one() {
+        let list = list(&["accept"]).unwrap();
+        let host = HeaderValue::from_static("provider:1");
+        for (value, streams, passes) in [
+            ("text/event-stream", true, true),
+            ("text/event-stream", false, false),
+            ("application/json, Text/Event-Stream", false, false),
+            ("application/json", false, true),
+            ("*/*", false, true),
+        ] {
+            let body = SentBody { length: 12, streams };
+            let outbound = list.outbound(&sent(&[("accept", value)]), &host, body, None);
+            let accepts = lines(&outbound.0).iter().any(|line| line.starts_with("accept:"));
+            assert_eq!(accepts, passes, "{value}");
+        }
     }
 
     #[test]

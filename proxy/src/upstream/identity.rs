@@ -5,7 +5,7 @@ use super::usage::UsageReader;
 use domain::measured::Endpoint;
 use http::StatusCode;
 use settings::UpstreamSettings;
-use settings::upstreams::{Auth, NamedUpstream, OPENAI, PathTemplate, StreamUsage};
+use settings::upstreams::{Auth, NamedUpstream, PathTemplate, StreamUsage};
 use std::borrow::Cow;
 
 /// Paths of the endpoints, including the path of the base URL.
@@ -120,11 +120,6 @@ impl Identity {
         }
     }
 
-    /// Returns whether calls go to OpenAI itself, judged by the names.
-    pub fn is_openai(&self) -> bool {
-        self.name.is_none() && self.provider == OPENAI
-    }
-
     /// Returns whether the upstream reports the tier that served a call. `[upstream]` does, as OpenAI. A named upstream
     /// may not, so a requested tier is held, and without a report charged, at no less than the table's `auto_tier`.
     pub const fn reports_tier(&self) -> bool {
@@ -179,10 +174,7 @@ mod tests {
             (default.section(), default.price_name("m")),
             ("upstream".into(), "m".into())
         );
-        assert!(default.reports_tier() && default.is_openai());
-        let mut other = settings.upstream.clone();
-        other.provider = "openrouter".to_owned();
-        assert!(!Identity::default_upstream(&other).is_openai());
+        assert!(default.reports_tier());
         let azure = Identity::named(&settings.upstreams.all()[0], 1);
         let Paths {
             chat,
@@ -195,7 +187,7 @@ mod tests {
             (azure.section(), azure.price_name("m")),
             ("upstreams.azure".into(), "azure/m".into())
         );
-        assert!(!azure.reports_tier() && !azure.is_openai());
+        assert!(!azure.reports_tier());
         let bound = |identity: &Identity| identity.usage_reader(Endpoint::Embeddings).tokens_max;
         assert_eq!([bound(&default), bound(&azure)], [USAGE_TOKENS_MAX, 7]);
         // The record of a call names a prefix from which its upstream's name does not follow.

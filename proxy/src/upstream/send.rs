@@ -200,6 +200,7 @@ fn encode(path: &str, headers: &[u8], body: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::fixture::upstream_of;
+    use crate::upstream::headers::SentBody;
     use http::HeaderMap;
     use secrecy::SecretString;
     use settings::upstreams::Auth;
@@ -262,7 +263,7 @@ mod tests {
     }
 
     async fn send(upstream: &Upstream) -> Result<Box<OpenExchange>, NoAnswer> {
-        let headers = upstream.headers(&HeaderMap::new(), 0, None);
+        let headers = upstream.headers(&HeaderMap::new(), SentBody::of_whole(0), None);
         let headers = headers.authorize(Auth::Bearer, &SecretString::from("sk-1"));
         upstream.send("/v1", &headers.unwrap(), Bytes::new(), ()).await
     }

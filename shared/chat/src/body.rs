@@ -34,11 +34,12 @@ impl<'a> RequestBody<'a> {
     }
 
     /// Checks that the caller does not choose other billed models or services with `models`, `fallbacks`, `plugins` or
-    /// the like. Skipped for OpenAI, which does not know these keys.
-    pub const fn check_choice(&self, is_openai: bool) -> Result<(), BodyError> {
+    /// the like. Whatever the upstream is called: behind `[upstream]` may be any provider, and OpenAI refuses these keys
+    /// itself.
+    pub const fn check_choice(&self) -> Result<(), BodyError> {
         match self.choice {
-            Some(key) if !is_openai => Err(BodyError::BilledByChoice { key }),
-            _ => Ok(()),
+            Some(key) => Err(BodyError::BilledByChoice { key }),
+            None => Ok(()),
         }
     }
 

@@ -1,5 +1,5 @@
 //! The lifetime that a call requests for its entries in the provider's cache. A longer lifetime than the default has
-//! its own price. `ttl` is in an object for the whole call, or in an object of a content part.
+//! its own price. `ttl` is in an object for the whole call, or in an object of a content part or a message.
 
 use super::error::Scan;
 use super::key::folded;
@@ -9,20 +9,28 @@ use super::scan::{Scanner, Value};
 pub(super) const OPTIONS: &str = "prompt_cache_options";
 /// The key in a part.
 pub(super) const BREAKPOINT: &str = "prompt_cache_breakpoint";
-/// The key in both objects.
+/// The key for Anthropic's models (at OpenRouter, LiteLLM and others), anywhere.
+pub(super) const CONTROL: &str = "cache_control";
+/// The key in each of these objects.
 const LIFETIME: &str = "ttl";
 /// The default lifetime. Its price is that of any write.
 const DEFAULT: &str = "30m";
+/// The default lifetime of [`CONTROL`].
+const CONTROL_DEFAULT: &str = "5m";
 
-/// Reads the value of [`OPTIONS`] or [`BREAKPOINT`]. Returns whether it requests another lifetime than the default. An
-/// unknown lifetime or an unknown form counts as longer.
-pub(super) fn is_long(scanner: &mut Scanner<'_>) -> Scan<bool> {
+/// Reads the value of `name`: of [`OPTIONS`], [`BREAKPOINT`] or [`CONTROL`]. Returns whether it requests another
+/// lifetime than the default. An unknown lifetime or an unknown form counts as longer.
+pub(super) fn is_long(scanner: &mut Scanner<'_>, name: &str) -> Scan<bool> {
+    let default = match name {
+        CONTROL => CONTROL_DEFAULT,
+        _ => DEFAULT,
+    };
     let mut is_long = false;
     if scanner.peek() == Some(b'{') {
         scanner.object(|scanner, key| {
             let is_lifetime = folded(key.decode()?) == LIFETIME;
             let value = scanner.value()?;
-            is_long |= is_lifetime && !is_default(value)?;
+            is_long |= is_lifetime && !is_default(value, default)?;
             Ok(())
         })?;
         return Ok(is_long);
@@ -30,11 +38,10 @@ pub(super) fn is_long(scanner: &mut Scanner<'_>) -> Scan<bool> {
     Ok(!matches!(scanner.value()?, Value::Null))
 }
 
-/// Returns whether this lifetime is the default.
-fn is_default(value: Value<'_>) -> Scan<bool> {
+fn is_default(value: Value<'_>, default: &str) -> Scan<bool> {
     Ok(match value {
         Value::Null => true,
-        Value::Text(text) => text.decode()? == DEFAULT,
+        Value::Text(text) => text.decode()? == default,
         _ => false,
     })
 }

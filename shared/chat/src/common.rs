@@ -10,7 +10,7 @@ use super::{MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX};
 use std::borrow::Cow;
 
 /// Keys with which callers of OpenRouter, LiteLLM and xAI name further models, paid services, or another host that gets
-/// the provider key. OpenAI does not know them.
+/// the provider key. OpenAI refuses them as unknown.
 const CHOICES: &[&str] = &[
     "models",
     "fallbacks",
@@ -22,6 +22,7 @@ const CHOICES: &[&str] = &[
     "search_parameters",
     "user_config",
     "api_base",
+    "base_url",
 ];
 
 /// The members that every endpoint has, as far as they have been parsed.

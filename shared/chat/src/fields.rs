@@ -100,7 +100,7 @@ impl<'a> ChatFields<'a> {
                 self.web_search |= scanner.peek() != Some(b'n');
                 self.prompt.json(scanner)?;
             }
-            cache_lifetime::OPTIONS => self.prompt.cache_member(scanner, key)?,
+            cache_lifetime::OPTIONS | cache_lifetime::CONTROL => self.prompt.cache_member(scanner, key)?,
             "tools" | "functions" | "response_format" => self.prompt.json(scanner)?,
             "tool_choice" | "function_call" => self.prompt.choice(scanner)?,
             "prediction" => self.read_prediction(scanner)?,

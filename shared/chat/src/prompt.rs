@@ -77,6 +77,7 @@ impl Prompt {
             "function_call" => self.function(scanner),
             "audio" => self.earlier_audio(scanner),
             "annotations" => self.json(scanner),
+            cache_lifetime::CONTROL => self.cache_member(scanner, key),
             _ => self.member(scanner, key),
         })
     }
@@ -120,7 +121,7 @@ impl Prompt {
 
     /// Reads the value of `key`, which may request a cache lifetime; the raw bytes of both count.
     pub(super) fn cache_member(&mut self, scanner: &mut Scanner<'_>, key: Text<'_>) -> Scan {
-        self.long_cache |= cache_lifetime::is_long(scanner)?;
+        self.long_cache |= cache_lifetime::is_long(scanner, &folded(key.decode()?))?;
         self.bytes += scanner.at() - key.at;
         Ok(())
     }

@@ -143,7 +143,8 @@ impl<'a> ResponsesFields<'a> {
                 self.note(Origin::Tools, found.map(|found| found.within("tools")));
             }
             "tool_choice" => self.prompt.choice(scanner)?,
-            cache_lifetime::OPTIONS => self.prompt.long_cache |= cache_lifetime::is_long(scanner)?,
+            cache_lifetime::OPTIONS => self.prompt.long_cache |= cache_lifetime::is_long(scanner, &name)?,
+            cache_lifetime::CONTROL => self.prompt.cache_member(scanner, key)?,
             "text" => self.read_text(scanner)?,
             "reasoning" => self.read_reasoning(scanner)?,
             "previous_response_id" => self.refuse(scanner, Origin::PreviousResponse, &name, STORED)?,

@@ -145,11 +145,6 @@ pub struct Served<'a> {
 }
 
 impl Served<'_> {
-    /// Returns whether calls go to OpenAI itself, judged by the names.
-    pub fn is_openai(&self) -> bool {
-        self.upstream.is_none() && self.provider == OPENAI
-    }
-
     /// Returns whether the upstream reports the tier that served a call. `[upstream]` does, as OpenAI; for a named
     /// upstream it is unknown.
     pub const fn reports_tier(&self) -> bool {

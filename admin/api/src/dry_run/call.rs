@@ -41,7 +41,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     let chat = chat::parse_call(endpoint, call.state.edge.streaming, text.as_bytes());
     let chat = chat.map_err(|error| bad_body(&error))?;
     let served = call.state.edge.providers.serving(&chat.model);
-    chat.check_choice(served.is_openai())
+    chat.check_choice()
         .and_then(|()| chat.check_token_limit(call.state.edge.require_token_limit))
         .map_err(|error| bad_body(&error))?;
     let prices = call.state.edge.prices.table(&call.state.store).await?;

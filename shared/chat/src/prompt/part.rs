@@ -27,7 +27,7 @@ impl Part {
             "image_url" => part.media.image.read(scanner),
             "input_audio" => part.media.audio.read(scanner),
             "file" => part.media.file.read(scanner),
-            cache_lifetime::BREAKPOINT => part.text.cache_member(scanner, key),
+            cache_lifetime::BREAKPOINT | cache_lifetime::CONTROL => part.text.cache_member(scanner, key),
             _ => part.text.member(scanner, key),
         })?;
         Ok(part)

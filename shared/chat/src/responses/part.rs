@@ -78,7 +78,7 @@ impl<'a> Part<'a> {
                 "file_data" => part.media.file.read(scanner),
                 "detail" => part.text.word(scanner, DETAILS),
                 "annotations" | "logprobs" => part.text.json(scanner),
-                cache_lifetime::BREAKPOINT => part.text.cache_member(scanner, key),
+                cache_lifetime::BREAKPOINT | cache_lifetime::CONTROL => part.text.cache_member(scanner, key),
                 name => {
                     if scanner.peek() != Some(b'n') {
                         part.reference = part.reference.or_else(|| reference(name));

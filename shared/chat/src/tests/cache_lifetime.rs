@@ -55,6 +55,25 @@ fn a_lifetime_is_read_for_the_call_and_for_each_breakpoint() {
     assert_eq!(is_long(r#","prompt_cache_retention":"24h""#, ""), [false; 2]);
 }
 
+/// Anthropic's models have another key, and another default.
+#[test]
+fn a_lifetime_is_read_for_anthropics_models() {
+    for (value, long) in [
+        (r#"{"type":"ephemeral","ttl":"1h"}"#, true),
+        (r#"{"type":"ephemeral","ttl":"30m"}"#, true),
+        (r#"{"type":"ephemeral","ttl":"5m"}"#, false),
+        (r#"{"type":"ephemeral"}"#, false),
+        ("null", false),
+    ] {
+        let member = format!(r#","cache_control":{value}"#);
+        assert_eq!(is_long(&member, ""), [long; 2], "{member}");
+        assert_eq!(is_long("", &member), [long; 2], "{member}");
+        let message = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"hi"{member}}}]}}"#);
+        let counts = parse(message.as_bytes()).expect(&message).counts;
+        assert_eq!(counts.long_cache, long, "{message}");
+    }
+}
+
 #[test]
 fn a_look_alike_is_refused() {
     for key in ["Prompt_Cache_Options", "promptCacheOptions"] {

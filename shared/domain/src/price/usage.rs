@@ -34,9 +34,9 @@ pub struct Usage {
     pub cached_tokens: u64,
     /// Tokens of the prompt that were written to the provider's cache; excludes cached ones.
     pub cache_write_tokens: u64,
-    /// The part of the written tokens that is kept for 12 hours, as far as the usage reports it.
+    /// The part of the written tokens that is kept for 12 hours, or longer than the provider's default, as far as the usage reports it.
     pub cache_write_12h_tokens: u64,
-    /// The part of the written tokens that is kept for the default of 30 minutes, as far as the usage reports it.
+    /// The part of the written tokens that is kept for the default of 30 (Anthropic: 5) minutes, as far as the usage reports it.
     pub cache_write_30m_tokens: u64,
     /// Of the prompt: sound.
     pub prompt_audio_tokens: u64,
@@ -64,6 +64,8 @@ struct PromptDetails {
     /// Name of `cache_write_tokens` at some compatible providers.
     cache_creation_tokens: Option<u64>,
     cache_write_tokens_details: Option<WriteDetails>,
+    /// Lifetimes of Anthropic's models, as LiteLLM reports them.
+    cache_creation_token_details: Option<CreationDetails>,
 }
 
 /// Lifetimes of the tokens written to the cache.
@@ -71,6 +73,13 @@ struct PromptDetails {
 struct WriteDetails {
     ttl_12h_tokens: Option<u64>,
     ttl_30m_tokens: Option<u64>,
+}
+
+/// The same with the lifetimes that Anthropic's models have: the longer one has the price of the longer one.
+#[derive(Deserialize, Default)]
+struct CreationDetails {
+    ephemeral_1h_input_tokens: Option<u64>,
+    ephemeral_5m_input_tokens: Option<u64>,
 }
 
 #[derive(Deserialize, Default)]
@@ -90,7 +99,12 @@ impl TryFrom<Wire> for Usage {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0);
         let (cached, prompt_audio) = (count(prompt.cached_tokens), count(prompt.audio_tokens));
         let lifetimes = prompt.cache_write_tokens_details.unwrap_or_default();
-        let [written_12h, written_30m] = [lifetimes.ttl_12h_tokens, lifetimes.ttl_30m_tokens].map(count);
+        let created = prompt.cache_creation_token_details.unwrap_or_default();
+        let [written_12h, written_30m] = [
+            lifetimes.ttl_12h_tokens.max(created.ephemeral_1h_input_tokens),
+            lifetimes.ttl_30m_tokens.max(created.ephemeral_5m_input_tokens),
+        ]
+        .map(count);
         let written = count(prompt.cache_write_tokens.max(prompt.cache_creation_tokens));
         let written = with_disjoint(written, &[written_12h.saturating_add(written_30m)]);
         let (reasoning, spoken) = (count(completion.reasoning_tokens), count(completion.audio_tokens));

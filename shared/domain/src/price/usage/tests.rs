@@ -195,6 +195,10 @@ fn written_tokens_have_a_lifetime() {
             r#""cache_write_tokens": 7, "cache_write_tokens_details": {"ttl_12h_tokens": 5, "ttl_1w_tokens": 2}"#,
             [9, 7, 5, 0],
         ),
+        (
+            r#""cache_creation_tokens": 7, "cache_creation_token_details": {"ephemeral_1h_input_tokens": 5, "ephemeral_5m_input_tokens": 2}"#,
+            [9, 7, 5, 2],
+        ),
         // More than were written, and more than the prompt.
         (
             r#""cache_write_tokens_details": {"ttl_12h_tokens": 5}"#,
