@@ -7,8 +7,8 @@ import { FieldError, Form, TextField } from './form.js';
 import { OpenPage } from './open.js';
 
 /**
- * @param {{action: string, onCode: (totp: string) => Promise<unknown>, onAgain: () => void}} props `action` is the label
- *   of the button that sends the code; `onAgain` leads back to the first step
+ * @param {{action: string, onCode: (totp: string) => Promise<unknown>, onAgain: () => void}} props `action` is the
+ *   label of the button that sends the code; `onAgain` leads back to the first step
  */
 export function SecondFactor({ action, onCode, onAgain }) {
   const [recovery, setRecovery] = useState(false);
