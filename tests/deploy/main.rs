@@ -5,8 +5,8 @@
 //! * [`restart`]: a restarted store has all its data, under these users
 //! * [`backup`]: a backup, a disaster, and a restored store that is not a fresh budget
 //! * [`tls`]: every program uses TLS to the store
-//! * [`documents`]: commands in the documents work as written; [`links`]: links resolve; [`figures`]: what documents quote
-//!   of the bench is what it measured
+//! * [`documents`]: commands in the documents work as written; [`links`]: links resolve; [`figures`]: documents
+//!   quote the bench as it measured
 //! * [`settings`]: every variable is a setting; [`mutants`]: the lists of `make mutants` name existing files
 //! * [`image`], [`compose`], [`kubernetes`] (read by [`kustomize`]), [`systemd`]: each form of deployment
 #![cfg(test)]

@@ -34,7 +34,7 @@ impl<'a> RequestBody<'a> {
     }
 
     /// Checks that the caller does not choose other billed models or services with `models`, `fallbacks`, `plugins` or
-    /// the like. Whatever the upstream is called: behind `[upstream]` may be any provider, and OpenAI refuses these keys
+    /// the like. They are refused at each upstream: behind `[upstream]` may be any provider, and OpenAI refuses them
     /// itself.
     pub const fn check_choice(&self) -> Result<(), BodyError> {
         match self.choice {

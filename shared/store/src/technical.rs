@@ -59,8 +59,8 @@ impl Limit {
             .await
     }
 
-    /// Counts one request of the key, user or session `id` only against its own limit, so that other callers of the account do
-    /// not delay it.
+    /// Counts one request of the key, user or session `id` only against its own limit, so that other callers of the
+    /// account do not delay it.
     ///
     /// # Errors
     /// [`StoreError`]; the caller must then refuse the request.

@@ -34,9 +34,11 @@ pub struct Usage {
     pub cached_tokens: u64,
     /// Tokens of the prompt that were written to the provider's cache; excludes cached ones.
     pub cache_write_tokens: u64,
-    /// The part of the written tokens that is kept for 12 hours, or longer than the provider's default, as far as the usage reports it.
+    /// The part of the written tokens that is kept for 12 hours, or longer than the provider's default, as far as the
+    /// usage reports it.
     pub cache_write_12h_tokens: u64,
-    /// The part of the written tokens that is kept for the default of 30 (Anthropic: 5) minutes, as far as the usage reports it.
+    /// The part of the written tokens that is kept for the default of 30 (Anthropic: 5) minutes, as far as the usage
+    /// reports it.
     pub cache_write_30m_tokens: u64,
     /// Of the prompt: sound.
     pub prompt_audio_tokens: u64,
