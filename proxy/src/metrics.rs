@@ -57,9 +57,8 @@ impl Stage {
 
 /// Label of an exchange that sent nothing.
 const NOT_SENT: &str = "local";
-/// Labels of failed exchanges: [`NOT_SENT`], and those of [`BreakOff`]. No exchange
-/// is counted as `write`, since a provider that closes the connection while the request is sent may have answered; the
-/// series stays because dashboards use it.
+/// Labels of failed exchanges: [`NOT_SENT`], and those of [`BreakOff`]. No exchange is counted as `write`, since a
+/// provider that closes the connection while the request is sent may have answered; operators' dashboards may use it.
 const BROKE_OFF: [&str; 7] = ["resolve", NOT_SENT, "connect", "write", "head", "body", "odd"];
 
 domain::words! {

@@ -179,7 +179,7 @@ impl Doc {
         self
     }
 
-    /// Marks it as executed at most once for each idempotency key (decision D26). To be called after [`Doc::takes`].
+    /// Marks it as executed at most once for each idempotency key (decision D26). Call it after [`Doc::request_body`].
     pub fn once(mut self) -> Self {
         self.is_once = true;
         self.errors.push(Code::IdempotencyKeyReused);

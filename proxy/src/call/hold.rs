@@ -82,7 +82,7 @@ pub struct HoldSettler {
 }
 
 impl HoldSettler {
-    /// Creates a settler; `retry_queue` is the retry queue.
+    /// Creates a settler that puts into `retry_queue` what the store does not accept.
     pub const fn new(
         store: Store,
         health: Arc<StoreHealth>,

@@ -1,4 +1,4 @@
-//! What a connection that wraps another one leaves to it: everything but reading, writing and shutting down.
+//! Macro that implements Pingora's connection traits by an inner connection, except reading, writing and shutting down.
 
 /// Implements the traits of a Pingora connection, apart from reading, writing and shutting down, by the field `inner`.
 macro_rules! delegate_connection {

@@ -1,4 +1,4 @@
-//! Domain types and rules without I/O: amounts, keys, plans, denials and decisions.
+//! Types and rules without I/O: amounts, prices, plans, Cap, reasons, audit entries and events.
 
 pub mod amount;
 pub mod blocked;
