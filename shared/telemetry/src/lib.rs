@@ -1,5 +1,5 @@
-//! Telemetry: metrics ([`metrics!`], [`process`], [`store`], [`tables`]), traces ([`trace`]), logs, and background tasks
-//! whose panics are noticed ([`background`]).
+//! Telemetry: metrics ([`metrics!`], [`process`], [`store`], [`tables`]), traces ([`trace`]), logs, and tasks whose
+//! panics are noticed ([`background`]).
 //!
 //! Logs go to stderr, as text on a terminal and as JSON lines otherwise. `RUST_LOG` sets the level (default `info`); a
 //! mistake in it stops the start.
