@@ -42,7 +42,10 @@ impl Chaos {
             1 => {
                 self.stage.redis.kill9();
                 self.dice.sleep(50, 800).await;
-                tokio::task::block_in_place(|| self.stage.redis.restart());
+                tokio::task::block_in_place(|| {
+                    self.stage.redis.restart();
+                    self.stage.redis.rewrite_if_torn();
+                });
             }
             2 => self.wire.cut(),
             3 => {

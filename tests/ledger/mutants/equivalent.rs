@@ -10,9 +10,29 @@ const NOT_THE_LARGEST: &str = "what is held is compared with a ceiling where dou
 const OF_SPENDS: &str =
     "only spends have a limit of a transaction; the money model's mutants change it there";
 const HAS_SLOT: &str = "the plan's limit of agents is not compared for an agent with a slot";
+const BOTH_OR_NONE: &str =
+    "an estimate and the life of its hold are given both, or neither; so are the keys of a run";
+const NO_NUMBER: &str = "a text without digits is neither an estimate nor a generation with a version";
 
 /// Name of the change, and why it changes nothing.
 pub const LIST: &[(&str, &str)] = &[
+    (
+        "authorize: elseif ARGV[11] == '' then | 13: 11 -> 12",
+        BOTH_OR_NONE,
+    ),
+    (
+        "authorize: local estimate_text = ARGV[11] == '' and '-' or ARGV[11] | 28: 11 -> 12",
+        BOTH_OR_NONE,
+    ),
+    ("authorize: local named = KEYS[10] | 20: 10 -> 11", BOTH_OR_NONE),
+    (
+        "settle: if estimate_text ~= ARGV[2] and estimate_text ~= (ARGV[7] or '') then return 'mismatch' end | 62: '' -> 'x'",
+        NO_NUMBER,
+    ),
+    (
+        "settle: local generation, version = string.match(ARGV[6] or '', '^(%d+) (%d+)$') | 53: '' -> 'x'",
+        NO_NUMBER,
+    ),
     (
         "period: + (day_of_era - day_of_era % 146096) / 146096 | 40: 146096 -> 146097",
         A_PART_OF_A_DAY,

@@ -58,7 +58,10 @@ impl Chaos {
                 0 => {
                     self.fixture.redis.kill9();
                     self.dice.sleep(20, 600).await;
-                    tokio::task::block_in_place(|| self.fixture.redis.restart());
+                    tokio::task::block_in_place(|| {
+                        self.fixture.redis.restart();
+                        self.fixture.redis.rewrite_if_torn();
+                    });
                 }
                 server => {
                     let at = usize::try_from(server - 1).expect("an index");
