@@ -14,6 +14,7 @@ pub mod named;
 mod open;
 pub mod redact;
 mod send;
+pub mod sent_body;
 pub mod sent_key;
 pub mod stream;
 pub mod target;

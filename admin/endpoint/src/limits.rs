@@ -24,9 +24,6 @@ const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 /// Header with the end of the window, in seconds since 1970.
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// Begins the sentence about the limit of a test-mode key.
-const TEST_KEY_HAS: &str = "This test-mode API key has";
-
 /// Precision of the noted time of a key's last use.
 const NOTED_TO_MS: u64 = 60_000;
 
@@ -92,20 +89,16 @@ async fn count_technical(admission: &Admission, route: &Route, caller: &Caller) 
         (Credential::Key { .. }, Mode::Live) => return Ok(()),
     };
     let (store, keys) = (&admission.store, AccountKeys::new(&caller.account));
-    let (counted, whose) = match (&caller.credential, route.has(Flag::AlwaysAllowed)) {
-        (Credential::Session { id, .. }, true) => {
-            (limit.count_alone(store, &keys, id).await?, "This session has")
-        }
+    let is_always_allowed = route.has(Flag::AlwaysAllowed);
+    let (id, whose) = match &caller.credential {
+        Credential::Session { id, .. } if is_always_allowed => (id, "This session has"),
         // A session counts for its user: sessions can be opened freely, so each one would add a limit.
-        (Credential::Session { .. }, false) => (
-            limit.count(store, &keys, &caller.actor).await?,
-            "Your sessions have",
-        ),
-        (Credential::Key { .. }, true) => (
-            limit.count_alone(store, &keys, &caller.actor).await?,
-            TEST_KEY_HAS,
-        ),
-        (Credential::Key { .. }, false) => (limit.count(store, &keys, &caller.actor).await?, TEST_KEY_HAS),
+        Credential::Session { .. } => (&caller.actor, "Your sessions have"),
+        Credential::Key { .. } => (&caller.actor, "This test-mode API key has"),
+    };
+    let counted = match is_always_allowed {
+        true => limit.count_alone(store, &keys, id).await?,
+        false => limit.count(store, &keys, id).await?,
     };
     let (most, left, whose) = match counted {
         technical::Counted::Passed => return Ok(()),

@@ -59,7 +59,7 @@ struct Slots {
 
 struct TurnInProgress {
     endpoint: Endpoint,
-    /// Whether it counts as failing, as it began.
+    /// State of the webhook when its turn began.
     is_failing: bool,
 }
 

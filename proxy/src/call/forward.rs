@@ -146,7 +146,7 @@ impl Forwarder {
 mod tests {
     use super::*;
     use crate::fixture::{ESTIMATE, Fixture, runs, text};
-    use crate::upstream::headers::SentBody;
+    use crate::upstream::sent_body::SentBody;
     use domain::denial::Denial;
     use http::HeaderMap;
     use store::call::authorize::AUTHORIZE;

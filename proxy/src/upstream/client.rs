@@ -1,9 +1,10 @@
 //! The client of a provider: its settings, its connections, and the tasks that refresh them.
 
 use super::connection_budget::ConnectionBudget;
-use super::headers::{ForwardList, HeaderLines, SentBody};
+use super::headers::{ForwardList, HeaderLines};
 use super::identity::Identity;
 use super::idle::{Idle, SWEEP_EVERY};
+use super::sent_body::SentBody;
 use super::target::{RESOLVE_EVERY, Target};
 use http::HeaderMap;
 use pingora::connectors::{ConnectorOptions, TransportConnector};

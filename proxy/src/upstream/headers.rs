@@ -1,5 +1,6 @@
 //! Headers between callers and the provider, in both directions (decisions D35 and D73).
 
+use super::sent_body::SentBody;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use settings::upstreams::Auth;
@@ -183,33 +184,6 @@ impl ForwardList {
         outbound.push(&header::ACCEPT_ENCODING, &HeaderValue::from_static("identity"));
         outbound.push(&header::CONTENT_LENGTH, &sent.length.into());
         outbound
-    }
-}
-
-/// The body that goes with the headers.
-#[derive(Debug, Clone, Copy)]
-pub struct SentBody {
-    /// Bytes.
-    pub length: usize,
-    /// Whether it asks for a stream.
-    pub streams: bool,
-}
-
-impl SentBody {
-    /// Creates that of a request without a stream.
-    #[cfg(test)]
-    pub const fn of_whole(length: usize) -> Self {
-        Self {
-            length,
-            streams: false,
-        }
-    }
-
-    /// Returns whether the header asks for another form of answer than the body. Some providers follow it, and a stream
-    /// that the edge did not expect has no usage: the caller could choose to be charged the estimate.
-    fn is_contradicted(self, name: &HeaderName, value: &HeaderValue) -> bool {
-        let types = value.as_bytes().to_ascii_lowercase();
-        !self.streams && name == header::ACCEPT && memchr::memmem::find(&types, b"event-stream").is_some()
     }
 }
 

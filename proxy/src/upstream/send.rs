@@ -200,7 +200,7 @@ fn encode(path: &str, headers: &[u8], body: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::fixture::upstream_of;
-    use crate::upstream::headers::SentBody;
+    use crate::upstream::sent_body::SentBody;
     use http::HeaderMap;
     use secrecy::SecretString;
     use settings::upstreams::Auth;

@@ -9,7 +9,7 @@ import { DESK, PHONE } from '../kit/look.mjs';
 import { loseAnswer, refuse, replaceAnswer } from '../kit/lost.mjs';
 import { eventually } from '../kit/person.mjs';
 import { account } from '../kit/stage.mjs';
-import { deposit, receiver, worker } from '../kit/fixture.mjs';
+import { balancesOf, deposit, receiver, worker } from '../kit/fixture.mjs';
 
 const NOT_CONFIRMED = { error: 'The store did not confirm in time.', code: 'NOT_CONFIRMED' };
 const LIMITED = { error: 'All requests that are allowed in this window are used up.', code: 'API_KEY_RATE_LIMITED' };
@@ -43,10 +43,7 @@ await play(async (journey) => {
   const bot = await worker(acme, 'Buyer');
   await deposit(acme, 'user', 100);
   const call = api(acme.liveKey);
-  const balances = async () => {
-    const { user_wallet: own, agent_wallets: agents } = await call('GET', '/wallet');
-    return [own.usdc, agents[0].usdc];
-  };
+  const balances = () => balancesOf(acme);
   const ada = await journey.person('Ada');
   await ada.enter(acme.users.owner, '/wallets');
   const transfer = ada.dialog('Transfer');

@@ -5,16 +5,13 @@ import assert from 'node:assert/strict';
 import { api } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
 import { account, plan } from '../kit/stage.mjs';
-import { worker } from '../kit/fixture.mjs';
+import { balancesOf, worker } from '../kit/fixture.mjs';
 
 await play(async (journey) => {
   const acme = await account('Acme Robotics', 'builder', ['owner', 'manager']);
   const bot = await worker(acme, 'Buyer', { policy: { approvalThreshold: 1 } });
   const call = api(acme.liveKey);
-  const balances = async () => {
-    const { user_wallet: own, agent_wallets: agents } = await call('GET', '/wallet');
-    return [own.usdc, agents[0].usdc];
-  };
+  const balances = () => balancesOf(acme);
   const ada = await journey.person('Ada');
   await ada.enter(acme.users.owner, '/wallets');
 

@@ -52,6 +52,12 @@ export const deposit = (account, wallet, amount) =>
   operate('deposit', '--account', account.id, '--wallet', String(wallet), '--amount', String(amount),
     '--reference', `ref-${account.id}-${wallet}-${amount}`);
 
+/** USDC in the account's wallet and in that of its first agent. */
+export async function balancesOf(account) {
+  const { user_wallet: own, agent_wallets: agents } = await api(account.liveKey)('GET', '/wallet');
+  return [own.usdc, agents[0].usdc];
+}
+
 /** An agent with a policy, a provider key and a virtual key: `{id, walletId, key}`. */
 export async function worker(account, name, { description, policy = {}, key = 'Laptop' } = {}) {
   const call = api(account.liveKey);

@@ -102,8 +102,8 @@ impl Redis {
         })
     }
 
-    /// Starts the process; false when it ended at once (the port was taken).
-    fn try_launch(&self) -> bool {
+    /// Starts the process; false when it ended at once (the port was taken, or its data cannot be loaded).
+    pub fn try_launch(&self) -> bool {
         let mut run = command(Path::new("redis-server"));
         run.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"]);
         run.arg("--dir")
@@ -338,11 +338,6 @@ impl Redis {
         self.stop();
         let end = "the port of a restarted redis-server";
         blocking_until(end, WAIT, || self.try_launch().then_some(()));
-    }
-
-    /// Starts a stopped or killed server again; false when it ends at once.
-    pub fn can_start(&self) -> bool {
-        self.try_launch()
     }
 
     /// Rewrites the append-only file if the last start found its end cut off, as the runbook says

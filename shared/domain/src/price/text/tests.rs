@@ -1,6 +1,9 @@
 //! Reading the table: versions follow the content, and refusals name the model and the field.
 
+use super::version_of;
 use crate::price::PriceTable;
+use crate::price::import::{OPENAI, import_litellm};
+use crate::price::tests::builtin;
 use proptest::prelude::*;
 
 /// Returns a table with one model; `figures` are the keys of its entry.
@@ -186,4 +189,42 @@ fn a_table_is_read_back_from_its_text() {
     let wrong = PriceTable::from_text(table.version(), &other).unwrap_err();
     assert!(wrong.to_string().contains(table.version()), "{wrong}");
     assert!(PriceTable::from_text(&super::version_of("{}"), "{}").is_err());
+}
+
+/// An edge archives the table in force (D48), and imports have figures for what are aliases.
+#[test]
+fn a_table_with_imported_snapshots_is_read_back() {
+    let aliases = builtin()
+        .models()
+        .filter(|name| builtin().known(name).unwrap().name() != *name);
+    let all: Vec<&str> = aliases.chain(["gpt-4o"]).collect();
+    assert!(all.contains(&"gpt-4o-2024-08-06"), "{all:?}");
+    let entry = r#"{"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-6,
+        "output_cost_per_token": 1e-6}"#;
+    for names in [&["gpt-4o", "gpt-4o-2024-08-06"][..], &all] {
+        let entries: Vec<String> = names.iter().map(|name| format!("\"{name}\": {entry}")).collect();
+        let overlay = import_litellm(&format!("{{{}}}", entries.join(",")), OPENAI)
+            .unwrap()
+            .overlay;
+        let table = PriceTable::merge(builtin(), &overlay).unwrap();
+        let text = table.to_text().unwrap();
+        let read = PriceTable::from_text(table.version(), &text).unwrap();
+        assert_eq!(read.to_text().unwrap(), text);
+        for name in names {
+            let price = |table: &PriceTable| format!("{:?}", table.known(name).unwrap());
+            assert_eq!(price(&read), price(&table), "{name}");
+        }
+    }
+}
+
+/// A table that an earlier version merged has the alias as well.
+#[test]
+fn a_name_of_a_model_is_no_alias() {
+    let text = builtin().to_text().unwrap();
+    let text = text.replacen("\"aliases\":[\"", "\"aliases\":[\"gpt-4o-mini\",\"", 1);
+    let version = version_of(&text);
+    assert_ne!(version, builtin().version());
+    let read = PriceTable::from_text(&version, &text).unwrap();
+    assert_eq!(read.version(), version);
+    assert_eq!(read.known("gpt-4o-mini").unwrap().name(), "gpt-4o-mini");
 }

@@ -119,7 +119,7 @@ mod tests {
         }
         assert_eq!(taken.len(), CONNECTIONS_MAX as usize);
         drop(taken);
-        assert!(turns.shares.names() == 0, "nobody is remembered");
+        assert_eq!(turns.shares.names(), 0, "nobody is remembered");
         assert_eq!(turns.servers.names(), 0);
     }
 
