@@ -4,7 +4,7 @@ use crate::deposits::Depositor;
 use crate::world::{MASTERS, SOON, World, call, cap};
 use domain::id::Kind;
 use domain::mode::Mode;
-use harness::{RedisCluster, eventually};
+use harness::{RedisCluster, eventually, until};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -68,8 +68,8 @@ async fn money_elsewhere_does_not_wait_for_a_master_that_hangs() {
     }
     drop(waiting.await);
     world.cluster.nodes()[node].resume();
-    eventually("a deposit where the master is back", SOON, async || {
-        (one.deposit("back").await.status == 200).then_some(())
+    until("a deposit where the master is back", async || {
+        one.deposit("back").await.status == 200
     })
     .await;
 }
@@ -86,15 +86,12 @@ async fn calls_and_workers_go_on_for_the_accounts_of_the_others() {
     let sealed = || admin.metric::<u64>("tollgate_admin_audit_entries_sealed_total");
     eventually("a sealed entry", SOON, async || (sealed()? > 0).then_some(())).await;
     resident.agent.open_hold(&key_id, 1, LIFE).await;
-    eventually("a kept hold", SOON, async || {
-        (resident.agent.kept_holds().await == 1).then_some(())
-    })
-    .await;
+    until("a kept hold", async || resident.agent.kept_holds().await == 1).await;
 
     world.cluster.nodes()[node].kill9();
     resident.agent.open_hold(&key_id, 1, LIFE).await;
-    eventually("a kept hold without the master", SOON, async || {
-        (resident.agent.kept_holds().await == 2).then_some(())
+    until("a kept hold without the master", async || {
+        resident.agent.kept_holds().await == 2
     })
     .await;
     let before = sealed().expect("the metric");

@@ -1,7 +1,7 @@
 //! One master of a cluster has a wrong clock, and others do not. A wire in front of it changes the time in its replies.
 
 use crate::world::{MASTERS, SOON, World, call, cap};
-use harness::{Wire, eventually};
+use harness::{Wire, eventually, until};
 
 const DAYS: i64 = 3 * 86_400;
 
@@ -14,9 +14,9 @@ async fn one_master_with_a_wrong_clock_denies_all_also_while_another_is_away() {
     let port = wire.addr().port().to_string();
     let _: String = nodes[node].command(&["CONFIG", "SET", "cluster-announce-port", &port]);
     let listed = format!("127.0.0.1:{port}@");
-    eventually("nodes that know the address of the wire", SOON, async || {
+    until("nodes that know the address of the wire", async || {
         let knows = |node: &harness::Redis| node.command::<String>(&["CLUSTER", "NODES"]).contains(&listed);
-        nodes.iter().all(knows).then_some(())
+        nodes.iter().all(knows)
     })
     .await;
     world.edges.push(world.edge());
@@ -29,15 +29,15 @@ async fn one_master_with_a_wrong_clock_denies_all_also_while_another_is_away() {
     let admin = world.admin("auto");
     let denied = async |key: &str| {
         let caller = edge.caller(key);
-        eventually("a denial", SOON, async || {
-            (caller.chat(call("wrong")).await.status == 503).then_some(())
+        until("a denial", async || {
+            caller.chat(call("wrong")).await.status == 503
         })
         .await;
     };
     let approved = async |key: &str| {
         let caller = edge.caller(key);
-        eventually("an approval", SOON, async || {
-            (caller.chat(call("right")).await.status == 200).then_some(())
+        until("an approval", async || {
+            caller.chat(call("right")).await.status == 200
         })
         .await;
     };

@@ -4,11 +4,11 @@
 use crate::changes::{Changes, Customer};
 use crate::deposits::{Depositor, Deposits};
 use crate::power::Powered;
-use crate::world::{ADMIN, PROXY, SOON};
+use crate::world::{ADMIN, PROXY};
 use clock::now_ms;
 use harness::{
     Admin, AdminOptions, Answer, Cli, Edge, EdgeOptions, Redis, Reply, Seed, Upstream, assert_fields,
-    eventually, open_cap,
+    open_cap, until,
 };
 use serde_json::json;
 use store::durability::{Disk, Offer};
@@ -110,9 +110,9 @@ async fn async_loses_in_a_power_cut_what_was_not_written() {
     let handle = store.redis.store();
 
     depositor.deposit_until_acknowledged("kept").await;
-    eventually("the deposit on the disk", SOON, async || {
+    until("the deposit on the disk", async || {
         let delayed: String = store.redis.command(&["INFO", "persistence"]);
-        delayed.contains("aof_pending_bio_fsync:0").then_some(())
+        delayed.contains("aof_pending_bio_fsync:0")
     })
     .await;
     tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
@@ -166,10 +166,10 @@ async fn a_store_whose_disk_fails_denies_every_call_until_the_operator_reopens_i
     let refuses = |ops: Option<(u16, String)>| {
         ops.is_some_and(|(status, text)| status == 503 && text.contains("(MISCONF)"))
     };
-    eventually("servers that are not ready", SOON, async || {
+    until("servers that are not ready", async || {
         // The server notices its disk by the next write that it brings there.
         drop(call().await);
-        (refuses(edge.ops("/readyz")) && refuses(admin.ops("/readyz"))).then_some(())
+        refuses(edge.ops("/readyz")) && refuses(admin.ops("/readyz"))
     })
     .await;
     let arrived = upstream.arrived();
@@ -184,24 +184,24 @@ async fn a_store_whose_disk_fails_denies_every_call_until_the_operator_reopens_i
 
     store.mend_disk();
     let _: String = store.redis.command(&["BGREWRITEAOF"]);
-    eventually("a file that is rewritten", SOON, async || {
+    until("a file that is rewritten", async || {
         let status: String = store.redis.command(&["INFO", "persistence"]);
-        status.contains("aof_rewrite_in_progress:0").then_some(())
+        status.contains("aof_rewrite_in_progress:0")
     })
     .await;
     for value in ["no", "yes"] {
         let _: String = store.redis.command(&["CONFIG", "SET", "appendonly", value]);
     }
-    eventually("servers that are ready", SOON, async || {
+    until("servers that are ready", async || {
         let is_ready = |ops: Option<(u16, String)>| ops.is_some_and(|(status, _)| status == 200);
-        (is_ready(edge.ops("/readyz")) && is_ready(admin.ops("/readyz"))).then_some(())
+        is_ready(edge.ops("/readyz")) && is_ready(admin.ops("/readyz"))
     })
     .await;
     assert_eq!(call().await.status, 200);
     assert_eq!(upstream.arrived(), arrived + 1);
-    eventually("an exact ledger", SOON, async || {
+    until("an exact ledger", async || {
         let check = Cli::new(ADMIN, store.redis.url()).json(&["ledger", "check"]);
-        (check["ok"] == json!(true)).then_some(())
+        check["ok"] == json!(true)
     })
     .await;
 }
@@ -216,9 +216,9 @@ async fn aof_without_a_file_is_refused_by_name_and_nothing_happens() {
     assert_eq!((refused.status, code(&refused)), (503, "NOT_DURABLE".to_owned()));
     let there = depositor.missing(&redis.store(), &["refused".to_owned()]).await;
     assert_eq!(there.len(), 1, "nothing was done");
-    eventually("a line of the log", SOON, async || {
+    until("a line of the log", async || {
         let logs = admin.logs();
-        (logs.contains("store.durability = aof") && logs.contains("appendonly no")).then_some(())
+        logs.contains("store.durability = aof") && logs.contains("appendonly no")
     })
     .await;
     let cli = Cli::new(ADMIN, redis.url()).env("TOLLGATE_STORE__DURABILITY", "aof");
@@ -228,8 +228,8 @@ async fn aof_without_a_file_is_refused_by_name_and_nothing_happens() {
 
     // Corrected while everything runs.
     let _: String = redis.command(&["CONFIG", "SET", "appendonly", "yes", "appendfsync", "always"]);
-    eventually("a deposit", SOON, async || {
-        (depositor.deposit("refused").await.status == 200).then_some(())
+    until("a deposit", async || {
+        depositor.deposit("refused").await.status == 200
     })
     .await;
     assert_eq!(cli.run(&["store", "check", "--json"]).code, Some(0));
@@ -250,9 +250,9 @@ async fn auto_takes_what_the_store_offers_and_says_so() {
     let depositor = depositor(&redis, &admin).await;
     depositor.deposit_until_acknowledged("without a file").await;
     assert_eq!(is_durable(&admin), Some(0));
-    eventually("a warning", SOON, async || {
+    until("a warning", async || {
         let logs = admin.logs();
-        (logs.contains("WARN") && logs.contains("store.durability = auto")).then_some(())
+        logs.contains("WARN") && logs.contains("store.durability = auto")
     })
     .await;
     let cli = Cli::new(ADMIN, redis.url());
@@ -261,10 +261,7 @@ async fn auto_takes_what_the_store_offers_and_says_so() {
     assert!(check["durability"]["lacks"].is_string());
 
     let _: String = redis.command(&["CONFIG", "SET", "appendonly", "yes", "appendfsync", "always"]);
-    eventually("confirmed deposits", SOON, async || {
-        (is_durable(&admin) == Some(1)).then_some(())
-    })
-    .await;
+    until("confirmed deposits", async || is_durable(&admin) == Some(1)).await;
     depositor.deposit_until_acknowledged("with a file").await;
     assert_eq!(cli.json(&["store", "check"])["durability"]["confirmed"], "aof");
     // A replay is answered only when it is as safe.

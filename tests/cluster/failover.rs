@@ -2,8 +2,8 @@
 //! taken over, the others are served all the time, and nothing is forwarded that was not approved and charged.
 
 use crate::load::{Load, charged, forwarded, gap, words};
-use crate::world::{COST, MASTERS, Resident, SOON, World, accept, cap};
-use harness::eventually;
+use crate::world::{COST, MASTERS, Resident, World, accept, cap};
+use harness::until;
 use std::time::{Duration, Instant};
 
 /// Calls that the capped account has room for: all of them are used up before the failover ends.
@@ -99,7 +99,7 @@ async fn no_overspend_through(node_is_home: bool, act: impl FnOnce(&World, usize
 /// Waits for approvals of the first resident. If the replica had not received a write when its master died, the account
 /// is refused until the operator accepts it, which happens here.
 async fn accepted_where_writes_were_lost(world: &World, residents: &[Resident], load: &Load, since: Instant) {
-    eventually("approvals of the account", SOON, async || {
+    until("approvals of the account", async || {
         if world.edges.iter().any(|edge| edge.logs().contains("lost writes")) {
             for resident in residents {
                 accept(world, &resident.agent.account);
@@ -109,7 +109,7 @@ async fn accepted_where_writes_were_lost(world: &World, residents: &[Resident], 
         let of = outcomes
             .iter()
             .filter(|outcome| outcome.resident == 0 && outcome.at >= since);
-        (of.filter(|outcome| outcome.word == "approved").count() >= SOME).then_some(())
+        of.filter(|outcome| outcome.word == "approved").count() >= SOME
     })
     .await;
 }

@@ -1,9 +1,9 @@
 //! A master that is cut off from its cluster while processes still reach it, and whose replica takes over.
 
 use crate::deposits::Depositor;
-use crate::world::{MASTERS, SOON, World, accept, call, cap};
+use crate::world::{MASTERS, World, accept, call, cap};
 use domain::mode::Mode;
-use harness::{RedisCluster, SeedAccount, eventually};
+use harness::{RedisCluster, SeedAccount, until};
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::keys;
@@ -114,10 +114,10 @@ async fn an_isolated_master_confirms_no_change_and_stops() {
     accept(&world, &account);
     accept(&world, &resident.agent.account);
     for reference in &sent {
-        eventually("an acknowledged deposit", SOON, async || {
+        until("an acknowledged deposit", async || {
             let reply = depositor.deposit(reference).await;
             assert!([200, 503].contains(&reply.status), "{}", reply.text());
-            (reply.status == 200).then_some(())
+            reply.status == 200
         })
         .await;
     }
@@ -129,8 +129,8 @@ async fn an_isolated_master_confirms_no_change_and_stops() {
         "{}",
         reply.text()
     );
-    eventually("an approved call", SOON, async || {
-        (agent.chat(call("after")).await.status == 200).then_some(())
+    until("an approved call", async || {
+        agent.chat(call("after")).await.status == 200
     })
     .await;
     assert_clean(&world).await;
@@ -168,8 +168,8 @@ async fn a_server_with_an_old_map_shows_no_balance_from_before_an_acknowledged_c
         account: account.clone(),
         caller: new.caller(&key),
     };
-    eventually("a deposit on the new master", SOON, async || {
-        (other.deposit("acknowledged").await.status == 200).then_some(())
+    until("a deposit on the new master", async || {
+        other.deposit("acknowledged").await.status == 200
     })
     .await;
     assert!(!world.cluster.has_stopped(node));
@@ -185,9 +185,9 @@ async fn a_server_with_an_old_map_shows_no_balance_from_before_an_acknowledged_c
     world.cluster.wait_for_holder(&record, replica, &[]);
     world.found_again(&record).await;
     for round in 0..ROUNDS {
-        eventually("an acknowledged deposit", SOON, async || {
+        until("an acknowledged deposit", async || {
             let reply = depositor.deposit(&format!("old-{round}")).await;
-            (reply.status == 200).then_some(())
+            reply.status == 200
         })
         .await;
     }

@@ -1,7 +1,7 @@
 //! Callers that do not stop, and the outcome of each of their calls.
 
-use crate::world::{COST, Resident, SOON, World, call};
-use harness::eventually;
+use crate::world::{COST, Resident, World, call};
+use harness::until;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Load {
 
     /// Waits until each of these residents has `count` approvals, on each edge, of calls that began after `since`.
     pub async fn approvals(&self, residents: &[usize], count: usize, since: Instant) {
-        eventually("approvals", SOON, async || {
+        until("approvals", async || {
             let outcomes = self.so_far();
             let approved = |resident: usize, edge: usize| {
                 let of = outcomes
@@ -93,7 +93,7 @@ impl Load {
                     .count()
             };
             let enough = |resident: &usize| (0..self.edges).all(|edge| approved(*resident, edge) >= count);
-            residents.iter().all(enough).then_some(())
+            residents.iter().all(enough)
         })
         .await;
     }
@@ -153,7 +153,7 @@ pub fn forwarded(world: &World, residents: usize, outcomes: &[Outcome]) -> Vec<u
 pub async fn charged(world: &World, resident: &Resident, calls: u64) -> u64 {
     world.found_again(&resident.agent.account.keys.record()).await;
     let (mut last, mut same) = (None, 0);
-    eventually("an end of what is under way", SOON, async || {
+    until("an end of what is under way", async || {
         let counters = resident.agent.counters().await;
         let quiet =
             world.edges.iter().map(pending).sum::<u64>() == 0 && resident.agent.open_holds().await == 0;
@@ -164,7 +164,7 @@ pub async fn charged(world: &World, resident: &Resident, calls: u64) -> u64 {
         };
         last = Some(counters);
         let exact = counters.day_nanos == calls * COST;
-        (quiet && (exact || same > STABLE_LOOKS)).then_some(())
+        quiet && (exact || same > STABLE_LOOKS)
     })
     .await;
     let counters = last.expect("a look");

@@ -2,7 +2,7 @@
 //! accepts.
 
 use crate::world::{MASTERS, SOON, World, accept, call, cap};
-use harness::eventually;
+use harness::{eventually, until};
 
 /// Calls whose charges the replica never receives.
 const UNHEARD: usize = 5;
@@ -33,8 +33,8 @@ async fn an_account_that_lost_writes_waits_for_the_operator() {
     world.found_again(&record).await;
 
     // The charges are gone, so the account must not spend: the edge knows a higher version.
-    eventually("the charges of before", SOON, async || {
-        (loser.agent.counters().await.day_nanos == received).then_some(())
+    until("the charges of before", async || {
+        loser.agent.counters().await.day_nanos == received
     })
     .await;
     let arrived = world.upstream.arrived();

@@ -4,7 +4,7 @@
 
 use crate::world::{ADMIN, MASTERS, SOON, World, accept, call, cap};
 use domain::mode::Mode;
-use harness::{Admin, Caller, Cli, Edge, SeedAgent, eventually};
+use harness::{Admin, Caller, Cli, Edge, SeedAgent, eventually, until};
 use serde_json::{Value, json};
 use store::keys::REFUSED;
 
@@ -98,12 +98,12 @@ async fn changed(world: &World, admin: &Admin, node: usize) -> [Victim; 2] {
 /// Waits until the edge denies the victim because the store lost writes of its account.
 async fn is_denied(edge: &Edge, victim: &Victim) {
     let caller = victim.caller(edge);
-    eventually("a denial for lost writes", SOON, async || {
+    until("a denial for lost writes", async || {
         let reply = caller.chat(call("lost")).await;
         let knows = edge.logs().lines().any(|line| {
             line.contains("the store lost writes of this account") && line.contains(&victim.agent.account.id)
         });
-        (reply.status == 503 && knows).then_some(())
+        reply.status == 503 && knows
     })
     .await;
 }
@@ -145,9 +145,9 @@ async fn calls_of_the_agent_do_not_make_up_for_what_was_lost() {
         world.found_again(&victim.record()).await;
         let caller = victim.caller(&world.edges[1]);
         for number in 0..CALLS {
-            eventually("a call that the edge approves", SOON, async || {
+            until("a call that the edge approves", async || {
                 let reply = caller.chat(call(&format!("lost {number}"))).await;
-                (reply.status == 200).then_some(())
+                reply.status == 200
             })
             .await;
         }
@@ -206,14 +206,13 @@ async fn an_edge_that_had_not_met_it_stops_until_the_operator_accepts() {
         );
         is_refused(&young, victim).await;
     }
-    eventually("a list that names both", SOON, async || {
+    until("a list that names both", async || {
         let mut get = redis::cmd("GET");
         let list: Option<String> = world.store.command(get.arg(REFUSED)).await.ok().flatten();
         let list = list.unwrap_or_default();
         victims
             .iter()
             .all(|victim| list.contains(&format!("{} lost_writes ", victim.agent.account.id)))
-            .then_some(())
     })
     .await;
     assert_eq!(world.upstream.arrived(), arrived, "nothing was forwarded");

@@ -8,9 +8,9 @@ pub mod fixture;
 mod witness;
 
 use crate::lost_master::conclusion;
-use crate::world::{MASTERS, SOON, World};
+use crate::world::{MASTERS, World};
 use fixture::{Change, EACH, Fixture, Kind};
-use harness::{Admin, Daemon, eventually};
+use harness::{Admin, Daemon, until};
 use serde_json::json;
 
 /// Prepares all changes whose look-ups are on the master at `node`, without sending them.
@@ -39,9 +39,9 @@ async fn lose(world: &World, admin: &Admin, node: usize) {
     world.cluster.nodes()[node].restart();
     world.cluster.wait_for_replica(node);
     let servers = [&**admin, &*world.edges[0]];
-    eventually("servers that are ready", SOON, async || {
+    until("servers that are ready", async || {
         let is_ready = |server: &&Daemon| server.ops("/readyz").is_some_and(|(status, _)| status == 200);
-        servers.iter().all(is_ready).then_some(())
+        servers.iter().all(is_ready)
     })
     .await;
 }

@@ -32,7 +32,7 @@ use crate::lost_lookup::fixture::{Fixture, holder, key_on};
 use crate::lost_master::{accept_all, conclusion};
 use crate::world::{MASTERS, PATIENCE_MS, SOON, World};
 use futures::{StreamExt, stream};
-use harness::{Admin, Daemon, Gate, RedisCluster, eventually};
+use harness::{Admin, Daemon, Gate, RedisCluster, until};
 use row::{AlwaysAllowed, Midway, Subject};
 use serde_json::json;
 use std::thread::{Scope, ScopedJoinHandle};
@@ -126,9 +126,9 @@ fn go_on(changes: Vec<Sent<'_>>) {
 }
 
 async fn wait_until_ready(servers: &[&Daemon]) {
-    eventually("servers that are ready", SOON, async || {
+    until("servers that are ready", async || {
         let is_ready = |server: &&Daemon| server.ops("/readyz").is_some_and(|(status, _)| status == 200);
-        servers.iter().all(is_ready).then_some(())
+        servers.iter().all(is_ready)
     })
     .await;
 }

@@ -1,7 +1,6 @@
 //! Work that several tasks repeat beside a test until the test ends it.
 
-use crate::world::SOON;
-use harness::eventually;
+use harness::until;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::task::JoinHandle;
@@ -55,10 +54,7 @@ impl<T: Send + 'static> Ongoing<T> {
     /// Waits for `count` more changes.
     pub async fn more(&self, count: usize) {
         let enough = self.done() + count;
-        eventually("more changes", SOON, async || {
-            (self.done() >= enough).then_some(())
-        })
-        .await;
+        until("more changes", async || self.done() >= enough).await;
     }
 
     /// Ends the work, and returns the number of changes and each task's result.

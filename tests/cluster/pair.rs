@@ -1,13 +1,10 @@
 //! One master and its replica, outside of a cluster, and handles on it.
 
-use harness::{Redis, Store, eventually};
+use harness::{Redis, Store, until};
 use settings::StoreSettings;
 use settings::durability::Durability;
 use std::path::PathBuf;
-use std::time::Duration;
 
-/// Longest wait for a replica.
-const WAIT: Duration = Duration::from_secs(30);
 /// Key that the test writes to see that the replica follows.
 const STEP: &str = "{b0001}/step";
 
@@ -40,15 +37,15 @@ pub async fn master_with_replica() -> (Redis, Redis) {
     );
     let port = master.port().to_string();
     let _: String = replica.command(&["REPLICAOF", "127.0.0.1", &port]);
-    eventually("a replica in step", WAIT, async || {
+    until("a replica in step", async || {
         let _: String = master.command(&["SET", STEP, "1"]);
-        (replica.try_command::<u64>(&["EXISTS", STEP]) == Ok(1)).then_some(())
+        replica.try_command::<u64>(&["EXISTS", STEP]) == Ok(1)
     })
     .await;
     // Its first acknowledgement comes up to a second later.
-    eventually("a replica that is online", WAIT, async || {
+    until("a replica that is online", async || {
         let info: String = master.command(&["INFO", "replication"]);
-        info.contains(",state=online,").then_some(())
+        info.contains(",state=online,")
     })
     .await;
     (master, replica)

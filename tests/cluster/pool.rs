@@ -3,7 +3,7 @@
 
 use crate::pair::{Timeouts, by_a_replica, master_with_replica};
 use crate::world::{MASTERS, SOON};
-use harness::{ClosedPort, Redis, RedisCluster, Store, Wire, eventually};
+use harness::{ClosedPort, Redis, RedisCluster, Store, Wire, eventually, until};
 use std::time::Duration;
 use store::StoreError;
 use tokio::task::JoinHandle;
@@ -55,10 +55,10 @@ async fn waiting(server: &Redis, count: usize) -> Vec<String> {
 }
 
 async fn closed(server: &Redis, id: &String) {
-    eventually("the end of a connection", SOON, async || {
+    until("the end of a connection", async || {
         let mut there = dedicated(server, true);
         there.extend(dedicated(server, false));
-        (!there.contains(id)).then_some(())
+        !there.contains(id)
     })
     .await;
 }
@@ -87,10 +87,7 @@ async fn a_caller_that_leaves_in_the_middle_of_a_wait_leaves_no_connection() {
     assert!(leaving.await.unwrap_err().is_cancelled());
     // The next change runs at once, before the waiting connection could be closed as idle.
     let next = change(&store, 1, "next");
-    eventually("the next change at work", SOON, async || {
-        has_run(&master, 1, "next").then_some(())
-    })
-    .await;
+    until("the next change at work", async || has_run(&master, 1, "next")).await;
     closed(&master, &left).await;
     waiting(&master, 1).await;
     replica.resume();

@@ -5,7 +5,7 @@ use crate::deposits::{Depositor, Deposits};
 use crate::disk::code;
 use crate::world::{ADMIN, MASTERS, SOON, World, accept};
 use domain::mode::Mode;
-use harness::{Cli, RedisCluster, assert_fields, eventually};
+use harness::{Cli, RedisCluster, assert_fields, eventually, until};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -207,8 +207,8 @@ async fn the_start_says_what_a_failover_may_take_back() {
             (logs.contains("waits for no replica") || logs.contains("is acknowledged")).then_some(logs)
         })
         .await;
-        eventually("the gauge", SOON, async || {
-            (admin.metric("tollgate_admin_store_exposed") == Some(exposed)).then_some(())
+        until("the gauge", async || {
+            admin.metric("tollgate_admin_store_exposed") == Some(exposed)
         })
         .await;
         let sentence =

@@ -1,8 +1,8 @@
 //! A single server with a standby that takes over: acknowledged wallets are there, and no number is given twice.
 
-use crate::world::{ADMIN, SOON};
+use crate::world::ADMIN;
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, Wire, eventually};
+use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, Wire, until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -48,10 +48,10 @@ async fn a_standby_that_takes_over_has_what_was_acknowledged() {
     standby.wait_in_step_with(&server);
     let (mut kept, mut lost) = (Vec::new(), Vec::new());
     let mut tried = 0;
-    eventually("wallets that the standby confirms", SOON, async || {
+    until("wallets that the standby confirms", async || {
         tried += 1;
         kept.extend(wallet(&careful, &format!("kept-{tried}")).await);
-        (kept.len() == EACH).then_some(())
+        kept.len() == EACH
     })
     .await;
 
@@ -85,10 +85,10 @@ async fn a_standby_that_takes_over_has_what_was_acknowledged() {
     let cli = Cli::new(ADMIN, wire.redis_url());
     let accepted: Value = cli.json(&["store", "accept", "--account", &account.id]);
     assert_eq!(accepted["accepted"], 1, "{accepted}");
-    eventually("an answer of the standby", SOON, async || {
+    until("an answer of the standby", async || {
         let reply = hasty.get("/v1/wallet?limit=1").await;
         tokio::time::sleep(PAUSE).await;
-        (reply.status == 200).then_some(())
+        reply.status == 200
     })
     .await;
     for number in &kept {

@@ -4,7 +4,7 @@
 use crate::files::{path, run};
 use crate::installation::{Installation, Tenant, archive, body, ok};
 use crate::{ADMIN, PROXY};
-use harness::{Admin, AdminOptions, Cli, Edge, EdgeOptions, eventually};
+use harness::{Admin, AdminOptions, Cli, Edge, EdgeOptions, eventually, until};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -428,8 +428,8 @@ async fn an_admin_server_started_on_it_waits_too() {
         503
     );
     assert_eq!(installation.cli.json(&["store", "accept"])["ok"], true);
-    eventually("an answer", SOON, async || {
-        (manager.get("/api/v1/agents").await.status == 200).then_some(())
+    until("an answer", async || {
+        manager.get("/api/v1/agents").await.status == 200
     })
     .await;
 }

@@ -382,10 +382,7 @@ async fn the_programs_run_in_what_the_image_holds() {
     assert_eq!(tenant.caller.chat(body()).await.status, 200);
     // The checkpoint is the first file that the admin server writes.
     let written = root.join("var/lib/tollgate/archive/checkpoints");
-    harness::eventually("a checkpoint", std::time::Duration::from_secs(60), async || {
-        written.is_dir().then_some(())
-    })
-    .await;
+    harness::until("a checkpoint", async || written.is_dir()).await;
     if is_root() {
         for server in [edge.pid(), admin.pid()] {
             let status = fs::read_to_string(format!("/proc/{server}/status")).unwrap();

@@ -4,7 +4,7 @@ use crate::files::{all_below, path, run, text};
 use crate::installation::{Installation, body};
 use crate::settings::accepted;
 use crate::{ADMIN, PROXY};
-use harness::{Admin, AdminOptions, Edge, EdgeOptions, eventually, executable_script};
+use harness::{Admin, AdminOptions, Edge, EdgeOptions, eventually, executable_script, until};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -223,10 +223,10 @@ async fn their_command_lines_run_and_hand_over() {
         .find_map(|line| line.strip_prefix("NOTE="))
         .unwrap();
     let note = placed(note, root);
-    eventually("a process that waits for the sockets", SOON, async || {
+    until("a process that waits for the sockets", async || {
         let mut lock = Command::new("flock");
         let free = lock.args(["--nonblock", &note, "true"]).status().unwrap();
-        (Path::new(&note).exists() && !free.success()).then_some(())
+        Path::new(&note).exists() && !free.success()
     })
     .await;
     first.signal("QUIT");

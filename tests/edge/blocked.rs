@@ -1,11 +1,10 @@
 //! Blocked addresses at the edge (decisions D11, D63): before anything else, within seconds, without a restart.
 
 use super::stage::{SOON, Stage, estimated_body, open_cap};
-use harness::{Caller, Cli, RawClient, Redis, Reply, eventually};
+use harness::{Caller, Cli, RawClient, Redis, Reply, eventually, until};
 use serde_json::json;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 
@@ -36,10 +35,10 @@ fn blocked(reply: &Reply) {
     assert!(reply.header("x-request-id").is_some() && reply.header("x-service-overhead-ms").is_some());
 }
 
-async fn until(caller: &Caller, headers: &[(&str, &str)], status: u16) {
-    eventually("the list in force", SOON, async || {
+async fn until_status(caller: &Caller, headers: &[(&str, &str)], status: u16) {
+    until("the list in force", async || {
         let reply = caller.send("GET", "/v1/models", headers, "").await;
-        (reply.status == status).then_some(())
+        reply.status == status
     })
     .await;
 }
@@ -54,7 +53,7 @@ async fn blocked_before_key_body_path_and_method() {
     );
     assert_eq!(there.chat(estimated_body(1)).await.status, 200);
     operate(&stage.redis, "block", "127.0.0.2");
-    until(&there, &[], 403).await;
+    until_status(&there, &[], 403).await;
     let arrived = stage.upstream.arrived();
     for key in [actor.key.as_str(), "", "vk_live_short", "sk-x"] {
         let there = local(&stage.edge.caller(key), "127.0.0.2");
@@ -79,7 +78,7 @@ async fn blocked_before_key_body_path_and_method() {
     assert!(refused > Some(28), "{refused:?}");
 
     operate(&stage.redis, "unblock", "127.0.0.2");
-    until(&there, &[], 200).await;
+    until_status(&there, &[], 200).await;
     assert_eq!(there.chat(estimated_body(1)).await.status, 200);
 }
 
@@ -94,7 +93,7 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
     for range in ["203.0.113.0/24", "2001:db8::/32", "::ffff:198.51.100.7"] {
         operate(&stage.redis, "block", range);
     }
-    until(&actor.caller, &[("x-forwarded-for", "198.51.100.7")], 403).await;
+    until_status(&actor.caller, &[("x-forwarded-for", "198.51.100.7")], 403).await;
     for (address, status) in [
         ("203.0.113.255", 403),
         ("203.0.114.0", 200),
@@ -124,7 +123,7 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
         operate(&stage.redis, "unblock", range);
     }
     let unreadable = [("x-forwarded-for", "unknown")];
-    until(&actor.caller, &unreadable, 200).await;
+    until_status(&actor.caller, &unreadable, 200).await;
     let response = actor.caller.chat(estimated_body(1)).await;
     assert_eq!(response.status, 200, "an empty list blocks nobody");
 }
@@ -145,7 +144,7 @@ async fn open_connections_are_judged_at_each_request() {
     assert_eq!(h2.chat(estimated_body(1)).await.status, 200);
     for (what, status) in [("block", 403), ("unblock", 200)] {
         operate(&stage.redis, what, "127.0.0.0/8");
-        until(&h2, &[], status).await;
+        until_status(&h2, &[], status).await;
         assert_eq!(h2.chat(estimated_body(1)).await.status, status);
         assert!(connection.send(&request).await);
         let reply = connection.reply(SOON).await.expect("the same connection");
@@ -160,7 +159,7 @@ async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_i
     let actor = stage.actor("enterprise", open_cap()).await;
     operate(&redis, "block", "127.0.0.2");
     let there = local(&actor.caller, "127.0.0.2");
-    until(&there, &[], 403).await;
+    until_status(&there, &[], 403).await;
     redis.stop();
     eventually("not ready", SOON, async || {
         (stage.edge.ops("/readyz")?.0 == 503).then_some(())
@@ -189,10 +188,10 @@ async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_i
     assert_eq!(late.ops("/readyz").unwrap().0, 503);
     redis.restart();
     let there = local(&late.caller(&actor.key), "127.0.0.2");
-    until(&there, &[], 403).await;
-    eventually("a call", Duration::from_secs(20), async || {
+    until_status(&there, &[], 403).await;
+    until("a call", async || {
         let caller = local(&late.caller(&actor.key), "127.0.0.1");
-        (caller.chat(estimated_body(1)).await.status == 200).then_some(())
+        caller.chat(estimated_body(1)).await.status == 200
     })
     .await;
 }
@@ -208,6 +207,6 @@ async fn a_forwarding_address_that_is_not_trusted_is_warned_of_once() {
         let headers = [("x-forwarded-for", "203.0.113.9")];
         caller.send("GET", "/v1/models", &headers, "").await;
     }
-    eventually("a warning", SOON, async || (warned() == 1).then_some(())).await;
+    until("a warning", async || warned() == 1).await;
     assert!(stage.edge.logs().contains("trusted_proxies"));
 }

@@ -30,10 +30,7 @@ async fn health_says_whether_calls_can_be_decided() {
     stage.redis.pause();
     check(503, "degraded").await;
     stage.redis.resume();
-    harness::eventually("health", SOON, async || {
-        (anyone.get("/v1/health").await.status == 200).then_some(())
-    })
-    .await;
+    harness::until("health", async || anyone.get("/v1/health").await.status == 200).await;
     check(200, "ok").await;
     stage.redis.kill9();
     check(503, "degraded").await;

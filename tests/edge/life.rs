@@ -2,7 +2,7 @@
 
 use super::shape::denied;
 use super::stage::{EDGE, PRICES, SOON, Stage, amounts, estimated_body, open_cap, options};
-use harness::{Edge, EdgeOptions, eventually, free_port};
+use harness::{Edge, EdgeOptions, free_port, until};
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -68,19 +68,16 @@ async fn sighup_takes_up_new_plans_and_prices() {
     );
     assert_eq!(estimate().await, 1000, "nothing is read without a signal");
     stage.edge.signal("HUP");
-    eventually("the new prices", SOON, async || {
-        (estimate().await == 2000).then_some(())
-    })
-    .await;
+    until("the new prices", async || estimate().await == 2000).await;
     denied(&actor.caller.chat(estimated_body(1)).await, "rate_limited");
 
     // Tables that cannot be read leave those in force.
     tables.replace("prices.toml", r#"output = "0.002""#, r#"output = "oops""#);
     tables.replace("plans.toml", "[free]", "[free");
     stage.edge.signal("HUP");
-    eventually("the refusal in the log", SOON, async || {
+    until("the refusal in the log", async || {
         let logs = stage.edge.logs();
-        (logs.contains("the plans in force stay") && logs.contains("the prices in force stay")).then_some(())
+        logs.contains("the plans in force stay") && logs.contains("the prices in force stay")
     })
     .await;
     assert_eq!(estimate().await, 2000);
@@ -88,16 +85,13 @@ async fn sighup_takes_up_new_plans_and_prices() {
     tables.replace("plans.toml", "[free", "[free]");
     tables.replace("prices.toml", r#"output = "oops""#, r#"output = "0.003""#);
     stage.edge.signal("HUP");
-    eventually("the repaired prices", SOON, async || {
-        (estimate().await == 3000).then_some(())
-    })
-    .await;
+    until("the repaired prices", async || estimate().await == 3000).await;
     // A plan that is gone: its accounts are denied, and both the reload and each call say why.
     tables.replace("plans.toml", "[free]", "[gratis]");
     stage.edge.signal("HUP");
-    eventually("the plan that is gone", SOON, async || {
+    until("the plan that is gone", async || {
         let logs = stage.edge.logs();
-        logs.contains(r#""removed":"[\"free\"]""#).then_some(())
+        logs.contains(r#""removed":"[\"free\"]""#)
     })
     .await;
     denied(&actor.caller.chat(estimated_body(1)).await, "service_unavailable");
@@ -124,10 +118,7 @@ async fn imported_prices_are_taken_up_without_a_restart() {
         "nano":{"rates":{"standard":{"input":"0","output":"0.005"}}},
         "brand-new":{"rates":{"standard":{"input":"1","output":"1"}}}}}"#;
     let _: String = stage.redis.command(&["SET", store::keys::PRICES, overlay]);
-    eventually("the imported prices", SOON, async || {
-        (estimate("nano").await == 5000).then_some(())
-    })
-    .await;
+    until("the imported prices", async || estimate("nano").await == 5000).await;
     assert_eq!(estimate("brand-new").await, 6 * 1000 + 1000 * 1000);
     assert_eq!(
         estimate("plain").await,

@@ -1,9 +1,7 @@
 //! One node of a cluster fails: its accounts are denied, the others are served, and nothing is lost.
 
-use crate::stage::{ACTUAL, PROXY, SOON, answer, body, metric, unavailable};
-use harness::{
-    Caller, Edge, EdgeOptions, RedisCluster, Seed, SeedAgent, Store, Upstream, eventually, open_cap,
-};
+use crate::stage::{ACTUAL, PROXY, answer, body, metric, unavailable};
+use harness::{Caller, Edge, EdgeOptions, RedisCluster, Seed, SeedAgent, Store, Upstream, open_cap, until};
 use std::time::Duration;
 
 const NODES: usize = 3;
@@ -27,8 +25,8 @@ fn node_of(cluster: &RedisCluster, agent: &SeedAgent) -> usize {
 }
 
 async fn served(caller: &Caller) {
-    eventually("an approved call", SOON, async || {
-        (caller.chat(body()).await.status == 200).then_some(())
+    until("an approved call", async || {
+        caller.chat(body()).await.status == 200
     })
     .await;
 }
@@ -62,9 +60,9 @@ async fn a_frozen_node_denies_its_accounts_only() {
     }
     let ((agent, caller, node), (fine, fine_caller, _)) = (frozen.expect("found"), other.expect("found"));
     let settled = async |agent: &SeedAgent, nanos: u64| {
-        eventually("an exact ledger", SOON, async || {
+        until("an exact ledger", async || {
             let exact = agent.counters().await.day_nanos == nanos && agent.open_holds().await == 0;
-            (exact && metric(&edge, "tollgate_proxy_pending") == 0).then_some(())
+            exact && metric(&edge, "tollgate_proxy_pending") == 0
         })
         .await;
     };

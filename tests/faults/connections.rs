@@ -2,7 +2,7 @@
 
 use crate::neighbours::neighbour;
 use crate::stage::{ACTUAL, SOON, Setup, Stage, answer, body, metric};
-use harness::{Edge, EdgeOptions, RawClient, eventually, executable_script};
+use harness::{Edge, EdgeOptions, RawClient, eventually, executable_script, until};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -46,8 +46,8 @@ async fn busy_connection(address: &str, stage: &Stage) -> TcpStream {
         stage.key
     );
     connection.write_all(head.as_bytes()).await.expect("a head");
-    eventually("a call under way", SOON, async || {
-        (stage.metric("tollgate_proxy_in_flight") == before + 1).then_some(())
+    until("a call under way", async || {
+        stage.metric("tollgate_proxy_in_flight") == before + 1
     })
     .await;
     connection
@@ -83,10 +83,7 @@ async fn the_ops_listener_has_a_bound_of_its_own() {
     for _ in 0..4 {
         strangers.push(TcpStream::connect(at).await.expect("a connection"));
     }
-    eventually("four are closed", SOON, async || {
-        (closed(&strangers) >= 4).then_some(())
-    })
-    .await;
+    until("four are closed", async || closed(&strangers) >= 4).await;
     sleep(SETTLED).await;
     assert_eq!(closed(&strangers), 4, "one for each that came");
     assert!(probe.send(request).await);
@@ -124,9 +121,9 @@ async fn a_connection_beyond_a_limit_is_closed_at_once_where_all_others_are_at_w
     assert_eq!(stage.metric(&format!("{REFUSED}{{limit=\"all\"}}")), 2);
     assert_eq!(stage.metric(CLOSED), 0);
     held.remove(0);
-    eventually("a free place", SOON, async || {
+    until("a free place", async || {
         let mut connection = from("127.0.0.1", &stage.edge).await;
-        is_served(&mut connection).await.then_some(())
+        is_served(&mut connection).await
     })
     .await;
     for connection in &mut held {
@@ -136,8 +133,8 @@ async fn a_connection_beyond_a_limit_is_closed_at_once_where_all_others_are_at_w
         assert!(matches!(answer, Ok(Ok(1..))), "those that are open stay");
     }
     drop(held);
-    eventually("no connection", SOON, async || {
-        (stage.metric("tollgate_proxy_connections") == 0).then_some(())
+    until("no connection", async || {
+        stage.metric("tollgate_proxy_connections") == 0
     })
     .await;
     stage.approved_call().await;
@@ -348,9 +345,9 @@ async fn outcomes(calls: Vec<JoinHandle<u16>>) -> (usize, usize) {
 
 /// Waits until `count` calls found no connection with the provider.
 async fn refused_here(edge: &Edge, count: usize) {
-    eventually("the calls decided", SOON, async || {
+    until("the calls decided", async || {
         let refused = metric(edge, "tollgate_proxy_upstream_failures_total{stage=\"local\"}");
-        (refused == count as u64).then_some(())
+        refused == count as u64
     })
     .await;
 }

@@ -2,7 +2,7 @@
 //! remains, nothing stays in flight (decision D36).
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, answer, body};
-use harness::{Answer, RawClient, eventually};
+use harness::{Answer, RawClient, until};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -47,8 +47,8 @@ async fn a_caller_who_leaves_before_the_decision_is_settled_all_the_same() {
     stage.wire().delay_replies(Duration::from_millis(200));
     for reset in [true, false] {
         let raw = sent(&stage, WHOLE).await;
-        eventually("a call in flight", SOON, async || {
-            (stage.metric("tollgate_proxy_in_flight") == 1).then_some(())
+        until("a call in flight", async || {
+            stage.metric("tollgate_proxy_in_flight") == 1
         })
         .await;
         if reset {

@@ -1,7 +1,7 @@
 //! Callers who leave or stall over HTTP/2, with frames that no well-behaved client library sends.
 
 use crate::stage::{ACTUAL, SOON, Setup, Stage, answer, body};
-use harness::{Answer, RawClient, Script, eventually};
+use harness::{Answer, RawClient, Script, until};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -82,8 +82,8 @@ fn call_with(stage: &Stage, stream: u32, body: &Value) -> Vec<u8> {
 }
 
 async fn in_flight(stage: &Stage, count: u64) {
-    eventually("the calls in flight", SOON, async || {
-        (stage.metric("tollgate_proxy_in_flight") == count).then_some(())
+    until("the calls in flight", async || {
+        stage.metric("tollgate_proxy_in_flight") == count
     })
     .await;
 }

@@ -1,7 +1,7 @@
 //! Malformed HTTP: the edge refuses it or ends the connection, and takes nothing in it for a call.
 
 use crate::stage::{SOON, Setup, body};
-use harness::{RawClient, RawReply, eventually};
+use harness::{RawClient, RawReply, until};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -154,8 +154,8 @@ async fn a_head_that_drips_blocks_nobody_and_ends() {
     }
     stage.approved_call().await;
     // No dripped head is complete; the approved call may take a moment to leave the count.
-    eventually("no request under way", SOON, async || {
-        (stage.metric("tollgate_proxy_in_flight") == 0).then_some(())
+    until("no request under way", async || {
+        stage.metric("tollgate_proxy_in_flight") == 0
     })
     .await;
     for mut drip in drips {

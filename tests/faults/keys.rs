@@ -3,7 +3,7 @@
 use crate::memory::resident_kib;
 use crate::stage::{SOON, Setup, Stage};
 use entropy::random_bytes;
-use harness::{Answer, RawClient, Redis, Upstream, eventually};
+use harness::{Answer, RawClient, Redis, Upstream, until};
 use std::time::Instant;
 
 const FLOOD: usize = 20_000;
@@ -95,9 +95,6 @@ async fn a_flood_of_keys_is_not_traced() {
     assert!(raw.send_chat(&stage.key, traceparent, body.as_bytes()).await);
     assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
     let exported = || stage.metric("tollgate_proxy_spans_exported_total");
-    eventually("the spans of the call", SOON, async || {
-        (exported() > 0).then_some(())
-    })
-    .await;
+    until("the spans of the call", async || exported() > 0).await;
     assert_eq!(exported(), SPANS, "those of the call alone");
 }

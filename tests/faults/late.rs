@@ -4,7 +4,7 @@
 use crate::stage::{
     ACTUAL, Charged, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, metric, usd,
 };
-use harness::{Edge, EdgeOptions, Reply, eventually, executable_script};
+use harness::{Edge, EdgeOptions, Reply, eventually, executable_script, until};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -83,9 +83,9 @@ async fn the_answer_goes_out_and_the_settlement_follows() {
         stage.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#),
         0
     );
-    eventually("nothing left to do", SOON, async || {
+    until("nothing left to do", async || {
         let journals = journals(&stage.edge.dir().join("data"));
-        journals.iter().all(String::is_empty).then_some(())
+        journals.iter().all(String::is_empty)
     })
     .await;
 }
@@ -116,8 +116,8 @@ async fn a_settlement_survives_its_edge() {
         let next = another_edge(&stage, &data);
         stage.bot.settled_within(SOON).await;
         assert_eq!(stage.charged(), Charged::all(4 * ACTUAL), "{}", next.logs());
-        eventually("an empty queue", SOON, async || {
-            (metric(&next, "tollgate_proxy_pending") == 0).then_some(())
+        until("an empty queue", async || {
+            metric(&next, "tollgate_proxy_pending") == 0
         })
         .await;
         next.kill9();
@@ -169,7 +169,7 @@ async fn settlements_of_a_full_disk_are_written_later_or_named() {
         );
         if has_room_again {
             limit_files(&stage.edge, "unlimited");
-            eventually("the journal", SOON, async || (lines() == 3).then_some(())).await;
+            until("the journal", async || lines() == 3).await;
             assert_eq!(unwritten(), 0);
         }
         stage.edge.signal(stop);
@@ -180,10 +180,7 @@ async fn settlements_of_a_full_disk_are_written_later_or_named() {
         if !has_room_again {
             assert_eq!(written, 0);
             let named = || stage.edge.logs().matches("lost with this process").count();
-            eventually("three lines of the log", SOON, async || {
-                (named() == 3).then_some(())
-            })
-            .await;
+            until("three lines of the log", async || named() == 3).await;
             continue;
         }
         assert_eq!(written, 3);
@@ -227,10 +224,7 @@ async fn a_damaged_journal_costs_only_its_damaged_lines() {
     // Something that has the name of a journal, and can be neither read nor removed as one.
     std::fs::create_dir(data.join("a.pending.jsonl")).expect("a directory");
     let _next = another_edge(&stage, &data);
-    eventually("two settlements", SOON, async || {
-        (stage.open_holds() == 1).then_some(())
-    })
-    .await;
+    until("two settlements", async || stage.open_holds() == 1).await;
     assert_eq!(
         stage.charged(),
         Charged::all(3 * ACTUAL + ESTIMATE),

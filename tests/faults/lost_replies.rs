@@ -2,7 +2,7 @@
 //! and costs nothing in the end (invariants I4, I6, I7).
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Stage, body, sha};
-use harness::eventually;
+use harness::{eventually, until};
 use std::time::Duration;
 use store::call::authorize::AUTHORIZE;
 use store::call::settle::SETTLE;
@@ -47,10 +47,7 @@ async fn a_lost_decision_leaves_no_trace_in_its_run() {
             .map(|place| stage.redis.command::<u64>(&["ZCARD", place]));
         (record, listed)
     };
-    eventually("no trace of the run", SOON, async || {
-        (traces() == (0, [1, 1])).then_some(())
-    })
-    .await;
+    until("no trace of the run", async || traces() == (0, [1, 1])).await;
 }
 
 /// The agent's place in the plan is given back: another agent may take the only one.
@@ -66,7 +63,7 @@ async fn a_lost_decision_leaves_no_agent_in_the_plan() {
     stage.wire().lose_reply_to(sha(&AUTHORIZE), 1);
     let caller = stage.edge.caller(&key);
     assert_eq!(caller.chat_with(&[], body()).await.status, 503);
-    eventually("the place", SOON, async || (taken() == before).then_some(())).await;
+    until("the place", async || taken() == before).await;
     assert_eq!(other.settled_within(SOON).await, 0);
     assert_eq!(caller.chat_with(&[], body()).await.status, 200);
     assert_eq!(taken(), before.map(|places| places + 1));
@@ -109,10 +106,7 @@ async fn a_question_that_was_overtaken_by_its_void_is_refused() {
     let stage = Stage::wired().await;
     stage.wire().hold_requests();
     let overtaking = async {
-        eventually("the request", SOON, async || {
-            stage.wire().is_holding().then_some(())
-        })
-        .await;
+        until("the request", async || stage.wire().is_holding()).await;
         stage.wire().overtake_held_requests();
     };
     futures::future::join(stage.unavailable_call(), overtaking).await;
@@ -202,10 +196,7 @@ async fn a_decision_that_nobody_received_stays_visible() {
     stage.wire().hold_requests();
     let call = stage.call();
     let killed = async {
-        eventually("the request", SOON, async || {
-            stage.wire().is_holding().then_some(())
-        })
-        .await;
+        until("the request", async || stage.wire().is_holding()).await;
         stage.edge.kill9();
     };
     let caller = stage.edge.caller(&stage.key);

@@ -2,7 +2,7 @@
 
 use crate::sizes::body_of;
 use crate::stage::{SOON, Setup, Stage};
-use harness::eventually;
+use harness::until;
 
 /// Callers at the same time, and the length of their bodies.
 const CALLERS: usize = 8;
@@ -45,8 +45,8 @@ async fn memory_of_large_bodies_is_returned() {
     futures::future::join_all((0..CALLERS).map(|_| large_call(&stage, &body))).await;
     let taken = kib(pid, "status", "VmHWM:").saturating_sub(before);
     assert!(taken >= TAKEN_MIN_KIB, "{taken} KiB at the peak");
-    eventually("the memory to be given back", SOON, async || {
-        (resident_kib(pid) <= before + KEPT_MAX_KIB).then_some(())
+    until("the memory to be given back", async || {
+        resident_kib(pid) <= before + KEPT_MAX_KIB
     })
     .await;
     let huge = kib(pid, "smaps_rollup", "AnonHugePages:");
@@ -73,8 +73,8 @@ async fn calls_that_wait_for_the_provider_keep_no_bodies() {
     }
     assert_eq!(stage.upstream.arrived(), WAITING + 1);
     let bodies = u64::try_from((WAITING * LENGTH) >> 10).expect("KiB");
-    eventually("less memory than bodies", SOON, async || {
-        (resident_kib(pid) < before + bodies).then_some(())
+    until("less memory than bodies", async || {
+        resident_kib(pid) < before + bodies
     })
     .await;
     gate.notify_waiters();

@@ -3,7 +3,7 @@
 
 use crate::sizes::{body_of, head, with_room};
 use crate::stage::{SOON, Setup, Stage};
-use harness::{RawClient, eventually, open_cap};
+use harness::{RawClient, open_cap, until};
 
 /// A second account that may call, and its key.
 pub async fn neighbour(stage: &Stage) -> String {
@@ -33,8 +33,8 @@ async fn large_bodies_of_one_account_leave_room_for_those_of_another() {
     for _ in 0..24 {
         slow.push(unfinished(&stage, &body).await);
     }
-    eventually("the slow callers in flight", SOON, async || {
-        (stage.metric("tollgate_proxy_in_flight") == 24).then_some(())
+    until("the slow callers in flight", async || {
+        stage.metric("tollgate_proxy_in_flight") == 24
     })
     .await;
     for _ in 0..3 {
@@ -66,8 +66,8 @@ async fn small_bodies_are_counted_and_have_their_part_for_each_account() {
     for _ in 0..CALLERS {
         slow.push(unfinished(&stage, &body).await);
     }
-    eventually("the bodies counted", SOON, async || {
-        (stage.metric(RESERVED) >= (CALLERS * (LENGTH - 1)) as u64).then_some(())
+    until("the bodies counted", async || {
+        stage.metric(RESERVED) >= (CALLERS * (LENGTH - 1)) as u64
     })
     .await;
     let mut raw = stage.raw().await;

@@ -3,7 +3,7 @@
 
 use crate::late::{another_edge, answered_without_a_store, journals};
 use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, sha};
-use harness::{Edge, EdgeOptions, Redis, Seed, eventually};
+use harness::{Edge, EdgeOptions, Redis, Seed, until};
 use std::time::Duration;
 use store::call::authorize::AUTHORIZE;
 use store::keys::STORE;
@@ -45,10 +45,10 @@ impl OtherLedger {
 async fn copy(right: &Redis, other: &Redis) {
     let keys: u64 = right.command(&["DBSIZE"]);
     let _: String = other.command(&["REPLICAOF", "127.0.0.1", &right.port().to_string()]);
-    eventually("a copy", SOON, async || {
+    until("a copy", async || {
         let info: String = other.command(&["INFO", "replication"]);
         let there: u64 = other.command(&["DBSIZE"]);
-        (info.contains("master_link_status:up") && there == keys).then_some(())
+        info.contains("master_link_status:up") && there == keys
     })
     .await;
     let _: String = other.command(&["REPLICAOF", "NO", "ONE"]);

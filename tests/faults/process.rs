@@ -2,7 +2,7 @@
 //! estimate stays charged, the reaper makes it visible, and a late settlement still corrects it.
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, body};
-use harness::{Edge, EdgeOptions, eventually};
+use harness::{Edge, EdgeOptions, eventually, until};
 use std::time::{Duration, Instant};
 use store::call::hold::Hold;
 use store::call::reap::sweep;
@@ -23,11 +23,8 @@ async fn an_orderly_end_finishes_the_calls_in_flight() {
         calls.push(stage.waiting_call(body().to_string().as_bytes(), number).await);
     }
     stage.edge.term();
-    eventually("no new connections", SOON, async || {
-        tokio::net::TcpStream::connect(stage.edge.addr())
-            .await
-            .is_err()
-            .then_some(())
+    until("no new connections", async || {
+        tokio::net::TcpStream::connect(stage.edge.addr()).await.is_err()
     })
     .await;
     assert!(stage.edge.is_running(), "it waits for its calls");

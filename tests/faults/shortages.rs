@@ -1,7 +1,7 @@
 //! The machine is short of descriptors. A failure on our side costs the caller nothing (decision D69).
 
 use crate::stage::{ACTUAL, SOON, Setup, Stage, body};
-use harness::eventually;
+use harness::until;
 use std::process::Command;
 
 /// The lowest descriptor that is not open in a process: with this limit it can open no more.
@@ -51,8 +51,5 @@ async fn without_a_descriptor_for_the_provider_nothing_is_charged() {
     let local = "tollgate_proxy_upstream_failures_total{stage=\"local\"}";
     assert_eq!(stage.metric(local), 1);
     stage.upstream.set(|_| crate::stage::answer());
-    eventually("an approved call", SOON, async || {
-        (stage.call().await.status == 200).then_some(())
-    })
-    .await;
+    until("an approved call", async || stage.call().await.status == 200).await;
 }

@@ -1,7 +1,7 @@
 //! Bodies that are long, slow, half-sent or many (decisions D34, D63).
 
 use crate::stage::{SOON, Setup, Stage, answer};
-use harness::{RawClient, RawReply, eventually};
+use harness::{RawClient, RawReply, until};
 use std::time::{Duration, Instant};
 
 /// The default limit.
@@ -195,8 +195,8 @@ async fn many_slow_bodies_do_not_block_others() {
         assert!(raw.send(head(&stage, &format!("Content-Length: {LIMIT}"))).await && raw.send("{").await);
         slow.push(raw);
     }
-    eventually("64 slow callers", SOON, async || {
-        (stage.metric("tollgate_proxy_in_flight") == 64).then_some(())
+    until("64 slow callers", async || {
+        stage.metric("tollgate_proxy_in_flight") == 64
     })
     .await;
     let called = tokio::time::timeout(Duration::from_secs(10), stage.approved_call()).await;
@@ -225,8 +225,8 @@ async fn bodies_share_a_bounded_memory() {
         let mut raw = stage.raw().await;
         assert!(raw.send(head(&stage, &length)).await);
         assert!(raw.send(&body[..body.len() - missing]).await);
-        eventually("a caller in flight", SOON, async || {
-            (stage.metric("tollgate_proxy_in_flight") == callers.len() as u64 + 1).then_some(())
+        until("a caller in flight", async || {
+            stage.metric("tollgate_proxy_in_flight") == callers.len() as u64 + 1
         })
         .await;
         tokio::time::sleep(Duration::from_millis(300)).await;

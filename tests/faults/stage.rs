@@ -3,7 +3,7 @@
 pub use harness::PROVIDER_KEY;
 use harness::{
     Answer, Edge, Installation, Nanos, RawClient, Redis, Reply, SeedAgent, Upstream, Wire, assert_fields,
-    eventually, open_cap,
+    open_cap, until,
 };
 use serde_json::{Value, json};
 use std::ops::Deref;
@@ -241,10 +241,7 @@ impl Stage {
 
     /// Calls until one is approved: the edge has recovered by itself.
     pub async fn recovered(&self) {
-        eventually("an approved call", SOON, async || {
-            (self.call().await.status == 200).then_some(())
-        })
-        .await;
+        until("an approved call", async || self.call().await.status == 200).await;
     }
 
     /// Charges of the stage's agent, by the counters.
@@ -267,10 +264,10 @@ impl Stage {
 
     /// Waits until no call is in flight and nothing waits for the store.
     pub async fn at_rest(&self) {
-        eventually("an edge at rest", SOON, async || {
+        until("an edge at rest", async || {
             let rest =
                 self.metric("tollgate_proxy_in_flight") == 0 && self.metric("tollgate_proxy_pending") == 0;
-            rest.then_some(())
+            rest
         })
         .await;
     }

@@ -2,12 +2,12 @@
 //! the first server acknowledged. Running servers do not forget what they knew: the accounts are refused, blocked
 //! addresses stay blocked (decision D47).
 
-use crate::stage::{PROXY, SOON, answer, body};
+use crate::stage::{PROXY, answer, body};
 use harness::{
     Admin, AdminOptions, Caller, Cli, Edge, EdgeOptions, Mode, Redis, Seed, SeedAgent, assert_fields,
     open_cap,
 };
-use harness::{Upstream, Wire, eventually};
+use harness::{Upstream, Wire, until};
 use serde_json::json;
 
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
@@ -146,40 +146,34 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
     );
     for edge in &edges {
         let caller = edge.caller(&probe.key);
-        eventually("the block", SOON, async || {
-            (from(BLOCKED.1, &caller).await == 403).then_some(())
-        })
-        .await;
+        until("the block", async || from(BLOCKED.1, &caller).await == 403).await;
     }
     // The admin server, too, has the block only after it read the list.
     let caller = admin.caller(&probe.api_key);
-    eventually("the block at the admin server", SOON, async || {
-        (agents_for(BLOCKED.1, &caller).await == 403).then_some(())
+    until("the block at the admin server", async || {
+        agents_for(BLOCKED.1, &caller).await == 403
     })
     .await;
 
     pair.take_over();
     for edge in &edges {
         for bot in [&frozen, &revoked] {
-            eventually("a denial of an account that lost a change", SOON, async || {
+            until("a denial of an account that lost a change", async || {
                 let lost = edge.logs().lines().any(|line| {
                     line.contains("the store lost writes of this account")
                         && line.contains(&bot.agent.account.id)
                 });
-                (bot.call(edge).await == 503 && lost).then_some(())
+                bot.call(edge).await == 503 && lost
             })
             .await;
         }
     }
     for edge in &edges {
         let caller = edge.caller(&free.key);
-        eventually("the store", SOON, async || {
-            (free.call(edge).await == 200).then_some(())
-        })
-        .await;
+        until("the store", async || free.call(edge).await == 200).await;
         assert_eq!(from(BLOCKED.1, &caller).await, 403, "what was blocked stays so");
-        eventually("the edge's copy", SOON, async || {
-            says_one_range_is_kept(&edge.ops("/metrics"), "proxy").then_some(())
+        until("the edge's copy", async || {
+            says_one_range_is_kept(&edge.ops("/metrics"), "proxy")
         })
         .await;
     }
@@ -187,8 +181,8 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
         assert_eq!(agents_for(ELSEWHERE, &admin.caller(&bot.api_key)).await, 503);
     }
 
-    eventually("the admin server's copy", SOON, async || {
-        says_one_range_is_kept(&admin.ops("/metrics"), "admin").then_some(())
+    until("the admin server's copy", async || {
+        says_one_range_is_kept(&admin.ops("/metrics"), "admin")
     })
     .await;
     // The operator reviews the loss, accepts it, and makes the changes again.
@@ -196,8 +190,8 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
         let account = &bot.agent.account.id;
         assert_fields!(cli.json(&["store", "accept", "--account", account]), { "accepted": 1 });
         for edge in &edges {
-            eventually("an account that was accepted", SOON, async || {
-                (bot.call(edge).await == 200).then_some(())
+            until("an account that was accepted", async || {
+                bot.call(edge).await == 200
             })
             .await;
         }

@@ -2,14 +2,14 @@
 //! wrong; scripts keep the right one.
 
 use crate::stage::{ACTUAL, SOON, Setup, Stage};
-use harness::eventually;
+use harness::{eventually, until};
 
 const DAY: i64 = 86_400;
 
 /// Calls until one is denied, and asserts that all later ones are denied.
 async fn denied(stage: &Stage) {
-    eventually("a denial of everything", SOON, async || {
-        (stage.call().await.status == 503).then_some(())
+    until("a denial of everything", async || {
+        stage.call().await.status == 503
     })
     .await;
     for _ in 0..3 {

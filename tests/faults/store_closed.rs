@@ -2,7 +2,7 @@
 //! certificate.
 
 use crate::stage::{PROXY, SOON, Setup, metric};
-use harness::{Edge, EdgeOptions, eventually};
+use harness::{Edge, EdgeOptions, eventually, until};
 
 /// An edge that may not use its store says why on `/readyz` and once in its log, with the address, without a secret.
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn an_edge_says_why_it_cannot_use_its_store() {
             || edge.ops("/readyz").unwrap_or_default().1,
             format!("the store's address is {scheme}://127.0.0.1:{port}"),
         );
-        eventually(why, SOON, async || reason().contains(why).then_some(())).await;
+        until(why, async || reason().contains(why)).await;
         assert!(reason().contains(&shown), "{}", reason());
         assert!(
             metric(
@@ -53,16 +53,13 @@ async fn an_edge_says_why_it_cannot_use_its_store() {
             let logs = edge.logs();
             logs.lines().filter(|line| line.contains(part)).count()
         };
-        eventually("a line", SOON, async || {
-            (lines("every call is denied") > 0).then_some(())
-        })
-        .await;
+        until("a line", async || lines("every call is denied") > 0).await;
         assert_eq!((lines(&shown), lines("secret-word")), (1, 0), "{}", edge.logs());
         if why == "NOPERM" {
             let _: String = stage
                 .redis
                 .command(&["ACL", "SETUSER", "weak", "allkeys", "+@all"]);
-            eventually("readiness", SOON, async || (reason() == "ok\n").then_some(())).await;
+            until("readiness", async || reason() == "ok\n").await;
             let ended = async || (lines("the store may be used again") == 1).then_some(());
             eventually("a line", SOON, ended).await;
         }

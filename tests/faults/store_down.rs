@@ -2,7 +2,7 @@
 //! served again without a restart of the edge.
 
 use crate::stage::{ACTUAL, PROXY, SOON, Setup, answer, unavailable};
-use harness::{Caller, Edge, EdgeOptions, Redis, Seed, Upstream, Wire, eventually, open_cap};
+use harness::{Caller, Edge, EdgeOptions, Redis, Seed, Upstream, Wire, eventually, open_cap, until};
 use std::time::{Duration, Instant};
 
 /// The store's deadline in these tests.
@@ -52,8 +52,8 @@ async fn an_edge_that_starts_without_a_store_denies_until_there_is_one() {
         .ready_agent("builder", policy)
         .await;
     let caller = edge.caller(&key);
-    eventually("an approved call", SOON, async || {
-        (caller.chat(body.clone()).await.status == 200).then_some(())
+    until("an approved call", async || {
+        caller.chat(body.clone()).await.status == 200
     })
     .await;
     assert_eq!(health(&caller).await, words(200, "ok", "available"));

@@ -4,7 +4,7 @@
 use crate::stage::{PROXY, SOON, answer, body, unavailable};
 use harness::{
     Admin, AdminOptions, Caller, Edge, EdgeOptions, Mode, Redis, RedisCluster, Seed, Store, Upstream,
-    eventually, open_cap,
+    eventually, open_cap, until,
 };
 use std::time::Duration;
 
@@ -67,8 +67,8 @@ impl Processes {
     /// Waits until each process serves its caller.
     async fn serve(&self) {
         for (edge, caller) in &self.edges {
-            eventually("an approved call", SOON, async || {
-                (caller.chat(body()).await.status == 200).then_some(())
+            until("an approved call", async || {
+                caller.chat(body()).await.status == 200
             })
             .await;
             eventually("readiness", SOON, async || {
@@ -76,8 +76,8 @@ impl Processes {
             })
             .await;
         }
-        eventually("a management server that serves", SOON, async || {
-            (self.admin.1.get("/v1/agents").await.status == 200).then_some(())
+        until("a management server that serves", async || {
+            self.admin.1.get("/v1/agents").await.status == 200
         })
         .await;
     }
@@ -88,17 +88,11 @@ impl Processes {
             ops.is_some_and(|(status, text)| status == 503 && text.contains(why))
         };
         for (edge, caller) in &self.edges {
-            eventually("the reason", SOON, async || {
-                is_told(edge.ops("/readyz")).then_some(())
-            })
-            .await;
+            until("the reason", async || is_told(edge.ops("/readyz"))).await;
             unavailable(&caller.chat(body()).await);
         }
         let (admin, caller) = &self.admin;
-        eventually("the reason", SOON, async || {
-            is_told(admin.ops("/readyz")).then_some(())
-        })
-        .await;
+        until("the reason", async || is_told(admin.ops("/readyz"))).await;
         assert_eq!(caller.get("/v1/agents").await.status, 503);
     }
 }

@@ -1,12 +1,12 @@
 //! A store that answers, but may not be trusted or does not take writes (decisions D47, D52).
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, answer, charged};
-use harness::{Redis, eventually, open_cap};
+use harness::{Redis, eventually, open_cap, until};
 
 /// Calls until one is denied for want of a decision, as it must be soon.
 async fn denied_soon(stage: &Stage) {
-    eventually("a denial of everything", SOON, async || {
-        (stage.call().await.status == 503).then_some(())
+    until("a denial of everything", async || {
+        stage.call().await.status == 503
     })
     .await;
     for _ in 0..3 {
@@ -35,8 +35,8 @@ async fn not_ready(stage: &Stage, why: &str) {
         (status == 503 && text.contains("takes no writes") && text.contains(why)).then_some(())
     })
     .await;
-    eventually("a line", SOON, async || {
-        (stage.edge.logs().matches("calls and changes are refused").count() == 1).then_some(())
+    until("a line", async || {
+        stage.edge.logs().matches("calls and changes are refused").count() == 1
     })
     .await;
 }
@@ -237,8 +237,8 @@ async fn a_wiped_store_denies_every_key() {
     let (bot, key) = seed.ready_agent("builder", policy).await;
     let caller = stage.edge.caller(&key);
     let body = crate::stage::body;
-    eventually("an approved call", SOON, async || {
-        (caller.chat(body()).await.status == 200).then_some(())
+    until("an approved call", async || {
+        caller.chat(body()).await.status == 200
     })
     .await;
     let old = stage.call().await;
@@ -246,8 +246,8 @@ async fn a_wiped_store_denies_every_key() {
         matches!(old.status, 401 | 503),
         "keys of the old ledger stay dead: {old:?}"
     );
-    eventually("the old key is forgotten", SOON, async || {
-        (stage.call().await.status == 401).then_some(())
+    until("the old key is forgotten", async || {
+        stage.call().await.status == 401
     })
     .await;
     assert_eq!(stage.upstream.arrived(), 2);
@@ -299,8 +299,8 @@ async fn a_store_that_is_not_used_any_more_decides_no_call_that_came_before() {
     let framing = format!("Content-Length: {}", body.len());
     let mut slow = stage.raw().await;
     assert!(slow.send(crate::sizes::head(&stage, &framing)).await && slow.send(half).await);
-    eventually("the slow caller", SOON, async || {
-        (stage.metric("tollgate_proxy_in_flight") == 1).then_some(())
+    until("the slow caller", async || {
+        stage.metric("tollgate_proxy_in_flight") == 1
     })
     .await;
     let _: String = stage
@@ -328,8 +328,8 @@ async fn a_store_that_left_writes_out_is_not_used() {
     }
     assert_eq!(stage.edge.ops("/readyz").map(|(status, _)| status), Some(503));
     assert!(stage.edge.logs().contains("refused 1 writes of its own"));
-    eventually("the metric", SOON, async || {
-        (stage.metric("tollgate_proxy_store_lost_writes") == 1).then_some(())
+    until("the metric", async || {
+        stage.metric("tollgate_proxy_store_lost_writes") == 1
     })
     .await;
     // The runbook's step for writes that cannot be brought back.
@@ -417,10 +417,7 @@ async fn another_ledger_is_noticed_by_either_server() {
     let caller = stage.edge.caller("");
     let _: u64 = stage.redis.command(&["HSET", store::keys::STORE, "epoch", epoch]);
     assert_eq!(caller.get("/v1/health").await.status, 200);
-    eventually("forgotten owners", SOON, async || {
-        (stage.metric(owners) == 0).then_some(())
-    })
-    .await;
+    until("forgotten owners", async || stage.metric(owners) == 0).await;
 }
 
 /// Imported prices that cannot be read are unknown: no call is decided at the prices of the file.
@@ -449,8 +446,8 @@ async fn nothing_is_decided_while_the_imported_prices_make_no_sense() {
     let failed = r#"tollgate_proxy_table_reads_total{result="failed",table="prices"}"#;
     let before = stage.metric(failed);
     make_no_sense(&stage.redis);
-    eventually("a failed read of the import", SOON, async || {
-        (stage.metric(failed) > before).then_some(())
+    until("a failed read of the import", async || {
+        stage.metric(failed) > before
     })
     .await;
     let reply = stage.call().await;
@@ -466,8 +463,8 @@ async fn nothing_is_decided_while_the_imported_prices_make_no_sense() {
 async fn no_decision_without_imported_prices(unreadable: fn(&Redis)) -> Stage {
     let prices = store::keys::PRICES;
     let stage = Setup::default().before_the_edge(unreadable).start().await;
-    eventually("a watched store", SOON, async || {
-        (stage.edge.caller("").get("/v1/health").await.status == 200).then_some(())
+    until("a watched store", async || {
+        stage.edge.caller("").get("/v1/health").await.status == 200
     })
     .await;
     for _ in 0..3 {

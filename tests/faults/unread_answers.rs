@@ -4,7 +4,7 @@
 use crate::neighbours::neighbour;
 use crate::sizes::with_room;
 use crate::stage::{ACTUAL, SOON, Stage, body};
-use harness::{Answer, PROVIDER_KEY, RawClient, eventually, open_cap};
+use harness::{Answer, PROVIDER_KEY, RawClient, open_cap, until};
 use serde_json::json;
 
 /// More than the sockets between edge and caller hold.
@@ -41,8 +41,8 @@ async fn an_account_that_does_not_read_its_answers_makes_no_more_calls_and_other
     let sibling = sibling.ready(open_cap()).await.1;
     stage.upstream.set(|_| large_answer());
     let mut unread = call(&stage, &stage.key).await;
-    eventually("an answer that is not sent", SOON, async || {
-        (stage.metric(UNSENT) > 0 && stage.charged().day == ACTUAL).then_some(())
+    until("an answer that is not sent", async || {
+        stage.metric(UNSENT) > 0 && stage.charged().day == ACTUAL
     })
     .await;
     stage.upstream.set(|_| Answer::chat(9, 12));

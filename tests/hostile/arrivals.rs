@@ -4,7 +4,7 @@
 use crate::fixture::{Fixture, PROVIDER_KEY, Setup};
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
-use harness::{Caller, SeedAccount, chat_body, eventually, open_cap};
+use harness::{Caller, SeedAccount, chat_body, eventually, open_cap, until};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -48,10 +48,7 @@ async fn what_arrives_counts_against_its_senders() {
 
     // Only the sender that exceeded its budget is refused, also two rounds of the guard later.
     let refused = || fixture.admin.metric("tollgate_admin_refused_accounts");
-    eventually("an attacker is refused", SOON, async || {
-        (refused() == Some(1)).then_some(())
-    })
-    .await;
+    until("an attacker is refused", async || refused() == Some(1)).await;
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let called = calls.chat(chat_body("gpt-4o-mini", "hello")).await;

@@ -8,7 +8,7 @@ mod kinds;
 use crate::world::{PROVIDER, open_cap, unlimited, usd};
 use clock::now_ms;
 use domain::plan::Plan;
-use harness::{Seed, SeedAgent, eventually};
+use harness::{Seed, SeedAgent, until};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use store::call::authorize::{AccountView, Authorize, AuthorizeReply, Charge, Outcome};
@@ -104,9 +104,9 @@ impl Payer {
         let answer = self.authorize_for(store, &name, estimate, life).await.unwrap();
         assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
         let bucket = self.agent.account.keys.bucket();
-        eventually("a hold that is kept", Duration::from_secs(5), async || {
+        until("a hold that is kept", async || {
             let kept = sweep(store, bucket, now_ms()).await.unwrap();
-            kept.iter().any(|hold| hold.name == name).then_some(())
+            kept.iter().any(|hold| hold.name == name)
         })
         .await;
         name

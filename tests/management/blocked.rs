@@ -2,7 +2,7 @@
 
 use crate::world::{BINARY, FULL, World, problem, success};
 use domain::mode::Mode;
-use harness::{AdminOptions, Caller, Cli, RawClient, Redis, Seed, eventually};
+use harness::{AdminOptions, Caller, Cli, RawClient, Redis, Seed, until};
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::keys;
@@ -44,9 +44,9 @@ async fn from(caller: &Caller, address: &str) -> u16 {
     caller.send("GET", "/v1/agents", &headers, "").await.status
 }
 
-async fn until(caller: &Caller, address: &str, status: u16) {
-    eventually("the list in force", SOON, async || {
-        (from(caller, address).await == status).then_some(())
+async fn until_status(caller: &Caller, address: &str, status: u16) {
+    until("the list in force", async || {
+        from(caller, address).await == status
     })
     .await;
 }
@@ -71,10 +71,7 @@ async fn nothing_at_all_is_served_to_a_blocked_address() {
     success(&there.get("/v1/agents").await, 200);
     let listed = block(&cli(&world), "127.0.0.2");
     assert_eq!(listed["blocked"][0]["range"], "127.0.0.2/32");
-    eventually("a refusal", SOON, async || {
-        (there.get("/v1/agents").await.status == 403).then_some(())
-    })
-    .await;
+    until("a refusal", async || there.get("/v1/agents").await.status == 403).await;
     // The block comes before all checks of the key, whatever the forwarding headers say.
     for secret in ["", "svc_live_short", "vk_live_x", &key.secret] {
         let there = local(&world, secret, "127.0.0.2");
@@ -91,10 +88,7 @@ async fn nothing_at_all_is_served_to_a_blocked_address() {
     assert!(refused > Some(4 * PATHS.len()), "{refused:?}");
 
     unblock(&cli(&world), "127.0.0.2");
-    eventually("an answer", SOON, async || {
-        (there.get("/v1/agents").await.status == 200).then_some(())
-    })
-    .await;
+    until("an answer", async || there.get("/v1/agents").await.status == 200).await;
     assert!(world.admin.is_running());
 }
 
@@ -105,7 +99,7 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
     for range in ["203.0.113.0/24", "2001:db8::/32", "::ffff:198.51.100.7"] {
         block(&cli(&world), range);
     }
-    until(&caller, "198.51.100.7", 403).await;
+    until_status(&caller, "198.51.100.7", 403).await;
     for (address, status) in [
         ("203.0.113.0", 403),
         ("203.0.113.255", 403),
@@ -131,11 +125,11 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
     }
     problem(&caller.get("/v1/agents").await, 403, "IP_BLOCKED");
     unblock(&cli(&world), "203.0.113.0/24");
-    until(&caller, "203.0.113.9", 200).await;
+    until_status(&caller, "203.0.113.9", 200).await;
     assert_eq!(from(&caller, "2001:db8::1").await, 403, "the others stay");
     unblock(&cli(&world), "2001:db8::/32");
     unblock(&cli(&world), "::ffff:198.51.100.7");
-    until(&caller, "unknown", 200).await;
+    until_status(&caller, "unknown", 200).await;
     success(&caller.get("/v1/agents").await, 200);
 }
 
@@ -173,30 +167,26 @@ async fn a_list_that_cannot_be_read_stays_as_it_was() {
     let world = behind_a_proxy().await;
     let (_, caller) = world.account("enterprise").await;
     block(&cli(&world), "203.0.113.7");
-    until(&caller, "203.0.113.7", 403).await;
+    until_status(&caller, "203.0.113.7", 403).await;
     // A malformed entry, with a version that announces a change.
     let _: u64 = world
         .redis
         .command(&["HSET", keys::BLOCKED, "nonsense", "1 x", "version", "other"]);
-    eventually("a complaint", SOON, async || {
+    until("a complaint", async || {
         world
             .admin
             .logs()
             .contains("the blocked addresses cannot be parsed")
-            .then_some(())
     })
     .await;
     assert_eq!(from(&caller, "203.0.113.7").await, 403);
     assert_eq!(from(&caller, "203.0.113.8").await, 200);
     let _: u64 = world.redis.command(&["HDEL", keys::BLOCKED, "nonsense"]);
     block(&cli(&world), "203.0.113.8");
-    until(&caller, "203.0.113.8", 403).await;
+    until_status(&caller, "203.0.113.8", 403).await;
     // Without the store the list stays in force, and all other requests are refused anyway.
     world.redis.stop();
-    eventually("a refusal", SOON, async || {
-        (from(&caller, "203.0.113.9").await == 503).then_some(())
-    })
-    .await;
+    until("a refusal", async || from(&caller, "203.0.113.9").await == 503).await;
     assert_eq!(from(&caller, "203.0.113.8").await, 403);
 }
 
@@ -214,8 +204,8 @@ async fn before_the_list_was_read_nothing_is_served() {
     }
     assert_eq!(admin.ops("/readyz").unwrap().0, 503);
     redis.restart();
-    eventually("the list", SOON, async || {
-        (admin.caller("").get("/v1/agents").await.status == 403).then_some(())
+    until("the list", async || {
+        admin.caller("").get("/v1/agents").await.status == 403
     })
     .await;
 }
@@ -231,7 +221,7 @@ async fn ten_thousand_ranges_are_searched() {
         set.arg(format!("{four}/24")).arg("1 ");
     }
     let _: u64 = world.store.command(&set).await.unwrap();
-    until(&caller, "11.0.0.1", 403).await;
+    until_status(&caller, "11.0.0.1", 403).await;
     for (address, status) in [("11.0.1.1", 200), ("11.78.29.255", 200), ("11.78.28.255", 403)] {
         assert_eq!(from(&caller, address).await, status, "{address}");
     }
@@ -251,10 +241,7 @@ async fn the_body_of_a_blocked_address_is_not_waited_for() {
     let world = World::start().await;
     block(&cli(&world), "127.0.0.1");
     let nobody = world.admin.caller("");
-    eventually("a refusal", SOON, async || {
-        (nobody.get("/v1/agents").await.status == 403).then_some(())
-    })
-    .await;
+    until("a refusal", async || nobody.get("/v1/agents").await.status == 403).await;
     let mut connection = RawClient::connect(world.admin.addr()).await;
     let head = "POST /v1/agents HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n";
     connection.send(head).await;
@@ -273,15 +260,12 @@ async fn a_block_that_the_store_lost_stays_until_it_is_made_again() {
     block(&cli, "203.0.113.7");
     let before: String = world.redis.command(&["HGET", keys::BLOCKED, "version"]);
     block(&cli, "203.0.113.8");
-    until(&caller, "203.0.113.8", 403).await;
+    until_status(&caller, "203.0.113.8", 403).await;
     let _: u64 = world
         .redis
         .command(&["EVAL", TAKE_BACK, "1", keys::BLOCKED, "203.0.113.8/32", &before]);
     let says = async |what: &str| {
-        eventually(what, SOON, async || {
-            world.admin.logs().contains(what).then_some(())
-        })
-        .await;
+        until(what, async || world.admin.logs().contains(what)).await;
     };
     says("the store lost changes of the blocked addresses").await;
     assert_eq!(from(&caller, "203.0.113.8").await, 403);
@@ -289,11 +273,11 @@ async fn a_block_that_the_store_lost_stays_until_it_is_made_again() {
     // Changes beyond the lost version do not unblock the address, either.
     block(&cli, "203.0.113.9");
     block(&cli, "203.0.113.10");
-    until(&caller, "203.0.113.10", 403).await;
+    until_status(&caller, "203.0.113.10", 403).await;
     assert_eq!(from(&caller, "203.0.113.8").await, 403);
     block(&cli, "203.0.113.8");
     says("the store has all blocked addresses again").await;
     unblock(&cli, "203.0.113.8");
-    until(&caller, "203.0.113.8", 200).await;
+    until_status(&caller, "203.0.113.8", 200).await;
     assert_eq!(from(&caller, "203.0.113.7").await, 403);
 }

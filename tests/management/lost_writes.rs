@@ -4,14 +4,11 @@
 use crate::world::{BINARY, FULL, World, problem, success};
 use domain::id::Kind;
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Caller, Cli, SeedAccount, assert_fields, eventually};
+use harness::{Admin, AdminOptions, Caller, Cli, SeedAccount, assert_fields, until};
 use serde_json::json;
-use std::time::Duration;
 use store::account::refused;
 use store::keys::{ACCOUNTS, AccountKeys};
 
-/// Longest wait for a round of the guard.
-const SOON: Duration = Duration::from_secs(60);
 /// Accounts that the guard checks in one round (`admin/workers/src/guard/lost.rs`).
 const IN_A_ROUND: usize = 5000;
 
@@ -29,10 +26,10 @@ fn set_version(world: &World, account: &SeedAccount, version: u64) {
 
 /// Waits until the guard's list names exactly these accounts as those with lost writes.
 async fn named(world: &World, accounts: &[&SeedAccount]) {
-    eventually("the guard's list", SOON, async || {
+    until("the guard's list", async || {
         let list = refused::read(&world.store).await.unwrap().lost;
         let expected = accounts.iter().map(|account| (account.id.clone(), 1));
-        (list == expected.collect()).then_some(())
+        list == expected.collect()
     })
     .await;
 }
@@ -58,8 +55,8 @@ async fn an_account_that_lost_a_change_is_held_until_it_is_accepted() {
     let young = Admin::start(AdminOptions::new(BINARY, world.redis.url()));
     let key = account.issue(Mode::Live, FULL, &[], None);
     let stranger = young.caller(&key.await.secret);
-    eventually("a server with the guard's list", SOON, async || {
-        (stranger.get("/v1/agents").await.status == 503).then_some(())
+    until("a server with the guard's list", async || {
+        stranger.get("/v1/agents").await.status == 503
     })
     .await;
 
@@ -85,7 +82,7 @@ async fn a_lost_change_of_the_command_line_is_found() {
         "a round that began behind the freeze",
     ] {
         let last = guarded(&world);
-        eventually(round, SOON, async || (guarded(&world) != last).then_some(())).await;
+        until(round, async || guarded(&world) != last).await;
     }
     set_version(&world, &account, before);
     named(&world, &[&account]).await;

@@ -2,7 +2,7 @@
 
 use crate::world::{FULL, World};
 use domain::mode::Mode;
-use harness::{RawClient, eventually};
+use harness::{RawClient, eventually, until};
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -35,8 +35,8 @@ fn kib(world: &World, name: &str) -> u64 {
 async fn given_back(world: &World, before: u64, least: u64) {
     let taken = kib(world, "VmHWM:").saturating_sub(before);
     assert!(taken >= least, "{taken} KiB at the peak");
-    eventually("the memory to be given back", SOON, async || {
-        (kib(world, "VmRSS:") <= before + KEPT_MAX_KIB).then_some(())
+    until("the memory to be given back", async || {
+        kib(world, "VmRSS:") <= before + KEPT_MAX_KIB
     })
     .await;
 }

@@ -5,7 +5,7 @@ use crate::world::{FULL, World};
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::rate::Rate;
-use harness::{AdminOptions, Cli, RawClient, SeedAccount, eventually};
+use harness::{AdminOptions, Cli, RawClient, SeedAccount, until};
 use serde_json::Value;
 use std::time::Duration;
 use store::api_key;
@@ -140,10 +140,10 @@ async fn stage() -> (World, tempfile::TempDir) {
     };
     let world = World::start_with(options).await;
     let _ = Cli::new(crate::world::BINARY, world.redis.url()).json(&["ip", "block", BLOCKED]);
-    eventually("the list in force", SOON, async || {
+    until("the list in force", async || {
         let headers = [("x-forwarded-for", BLOCKED)];
         let reply = world.admin.caller("").send("GET", "/", &headers, "").await;
-        (reply.status == 403).then_some(())
+        reply.status == 403
     })
     .await;
     (world, dir)

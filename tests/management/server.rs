@@ -2,7 +2,7 @@
 
 use crate::world::{BINARY, FULL, World, problem, success, text};
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Cli, RawClient, Redis, Seed, eventually, open_cap};
+use harness::{Admin, AdminOptions, Cli, RawClient, Redis, Seed, eventually, open_cap, until};
 use serde_json::json;
 use std::time::Duration;
 
@@ -118,10 +118,7 @@ async fn a_store_that_hangs_evicts_or_forgets_is_not_trusted() {
         started.elapsed()
     );
     world.redis.resume();
-    eventually("an answer", SOON, async || {
-        (caller.get("/v1/agents").await.status == 200).then_some(())
-    })
-    .await;
+    until("an answer", async || caller.get("/v1/agents").await.status == 200).await;
 
     let policy = |policy: &str| {
         world
@@ -134,10 +131,7 @@ async fn a_store_that_hangs_evicts_or_forgets_is_not_trusted() {
     assert!(world.admin.ops("/readyz").unwrap().1.contains("allkeys-lru"));
     assert_eq!(world.admin.metric("tollgate_admin_store_sane"), Some(0));
     policy("noeviction");
-    eventually("an answer", SOON, async || {
-        (caller.get("/v1/agents").await.status == 200).then_some(())
-    })
-    .await;
+    until("an answer", async || caller.get("/v1/agents").await.status == 200).await;
 
     // A failover that lost writes shows an older version of the account.
     let record = account.keys.record();
@@ -279,16 +273,16 @@ async fn plans_are_reloaded_and_bad_ones_are_not() {
     problem(&create().await, 403, "TIER_LIMIT");
     std::fs::write(&file, "[free]\ncustom_agnets = 2\n").unwrap();
     world.admin.signal("HUP");
-    eventually("a complaint", SOON, async || {
+    until("a complaint", async || {
         let logs = world.admin.logs();
-        (logs.contains("plans not reloaded") && logs.contains("custom_agnets")).then_some(())
+        logs.contains("plans not reloaded") && logs.contains("custom_agnets")
     })
     .await;
     problem(&create().await, 403, "TIER_LIMIT");
     std::fs::write(&file, "[free]\ncustom_agents = 2\n").unwrap();
     world.admin.signal("HUP");
-    eventually("the new plans", SOON, async || {
-        world.admin.logs().contains("plans reloaded").then_some(())
+    until("the new plans", async || {
+        world.admin.logs().contains("plans reloaded")
     })
     .await;
     success(&create().await, 200);
@@ -394,18 +388,15 @@ async fn overdue_holds_are_kept_and_shown() {
     let (agent, _) = world.seed.ready_agent("builder", open).await;
     let (key_id, _) = agent.virtual_key_with_id().await;
     let name = agent.open_hold(&key_id, 1234, Duration::from_millis(1)).await;
-    eventually("the reaper", SOON, async || {
-        (agent.kept_holds().await == 1).then_some(())
-    })
-    .await;
+    until("the reaper", async || agent.kept_holds().await == 1).await;
     assert_eq!(agent.open_holds().await, 0);
     assert_eq!(
         agent.counters().await.day_nanos,
         1234,
         "the estimate stays charged"
     );
-    eventually("the metric", SOON, async || {
-        (world.admin.metric("tollgate_admin_holds_kept_total") == Some(1)).then_some(())
+    until("the metric", async || {
+        world.admin.metric("tollgate_admin_holds_kept_total") == Some(1)
     })
     .await;
     assert!(world.admin.logs().contains(&name.allow_id));

@@ -4,7 +4,9 @@
 use crate::world::{BINARY, problem, success};
 use domain::mode::Mode;
 use domain::timestamp::ms_from_iso;
-use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, SeedAccount, Wire, eventually, open_cap, text};
+use harness::{
+    Admin, AdminOptions, Caller, Cli, Redis, Seed, SeedAccount, Wire, eventually, open_cap, text, until,
+};
 use serde_json::json;
 use std::time::Duration;
 
@@ -89,8 +91,8 @@ async fn a_store_whose_clock_is_days_off_is_not_trusted_until_it_is_right() {
         assert!(check.stderr.contains(words), "{check:?}");
 
         stage.wire.move_clock(0);
-        eventually("an answer", SOON, async || {
-            (stage.caller.get("/v1/wallet").await.status == 200).then_some(())
+        until("an answer", async || {
+            stage.caller.get("/v1/wallet").await.status == 200
         })
         .await;
     }

@@ -3,9 +3,8 @@
 
 use crate::spender::{Spender, USD};
 use crate::world::{World, success, text};
-use harness::{Gate, GateSide, Redis, Wire, eventually};
+use harness::{Gate, GateSide, Redis, Wire, until};
 use serde_json::{Value, json};
-use std::time::Duration;
 use store::keys::IntentIndex;
 
 /// Records of each kind.
@@ -16,7 +15,6 @@ const TEXT: usize = 16_000;
 const SEARCH_BYTES_MAX: u64 = 200_000;
 /// Attempts at a measurement, of which the cheapest counts.
 const TRIES: usize = 3;
-const SOON: Duration = Duration::from_secs(60);
 /// Records read in one step (`RECORDS_AT_ONCE` in the store), with the servers' own reads of records.
 const STEP_MAX: u64 = 32 + 8;
 
@@ -132,7 +130,7 @@ async fn a_page_is_read_in_steps() {
     let before = records_read(&world.redis);
     let list = spender.caller.get("/v1/intents?limit=60");
     let held = async {
-        eventually("a step", SOON, async || (gate.stopped() > 0).then_some(())).await;
+        until("a step", async || gate.stopped() > 0).await;
         let read = records_read(&world.redis) - before;
         gate.open();
         read

@@ -8,7 +8,7 @@ use domain::id::Kind;
 use domain::money::Nanos;
 use futures::future::join_all;
 use harness::scripts::crashing_at;
-use harness::{Admin, AdminOptions, eventually};
+use harness::{Admin, AdminOptions, eventually, until};
 use serde_json::json;
 use std::time::Duration;
 use store::Store;
@@ -92,10 +92,7 @@ async fn waiting(world: &World, from: &AccountFixture) -> u64 {
 }
 
 async fn arrived(world: &World, from: &AccountFixture) {
-    eventually("the worker's round", CARRIED, async || {
-        (waiting(world, from).await == 0).then_some(())
-    })
-    .await;
+    until("the worker's round", async || waiting(world, from).await == 0).await;
 }
 
 #[tokio::test]
@@ -167,10 +164,7 @@ async fn a_row_that_makes_no_sense_holds_nothing_up() {
     poison.arg(&rows).arg("txn_poison").arg("{");
     let _: u64 = world.store.command(&poison).await.unwrap();
     send(&world, &from, &to, USD).await;
-    eventually("the other row", CARRIED, async || {
-        (waiting(&world, &from).await == 1).then_some(())
-    })
-    .await;
+    until("the other row", async || waiting(&world, &from).await == 1).await;
     assert_eq!(to.balance(&world, "bot").await, USD);
     eventually("the failure in the metrics", CARRIED, async || {
         let failed: u64 = world.admin.metric("tollgate_admin_transits_failed_total")?;

@@ -2,7 +2,7 @@
 //! I10).
 
 use crate::fixture::{ADMIN, Fixture, initialised, ok};
-use harness::{Admin, AdminOptions, Caller, Redis, Reply, Wire, assert_fields, eventually};
+use harness::{Admin, AdminOptions, Caller, Redis, Reply, Wire, assert_fields, eventually, until};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,8 +82,8 @@ async fn once(stage: &Stage, who: usize, path: &str, mut body: Value, transactio
         }
     }
     assert_eq!(plain[0], plain[1], "{path}");
-    eventually("its effect", Duration::from_secs(10), async || {
-        (stage.transactions() == before + transactions).then_some(())
+    until("its effect", async || {
+        stage.transactions() == before + transactions
     })
     .await;
     second

@@ -1,16 +1,13 @@
 //! Gauges of open, waiting and broken records, on the server that exposes them.
 
-use crate::stage::{SOON, Stage, body, scrape};
-use harness::{Answer, eventually};
+use crate::stage::{Stage, body, scrape};
+use harness::{Answer, until};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// Waits until a metric of the admin server has a value that fits.
 async fn wait_for_metric(stage: &Stage, metric: &str, labels: &[(&str, &str)], fits: impl Fn(f64) -> bool) {
-    eventually(metric, SOON, async || {
-        fits(scrape(&stage.admin).sum(metric, labels)).then_some(())
-    })
-    .await;
+    until(metric, async || fits(scrape(&stage.admin).sum(metric, labels))).await;
 }
 
 #[tokio::test]
@@ -89,12 +86,12 @@ async fn a_store_that_is_away_wiped_or_evicting_is_reported_by_both() {
     )
     .await;
     let both = async |metric: &str, value: f64| {
-        eventually(&format!("{metric} {value}"), SOON, async || {
+        until(&format!("{metric} {value}"), async || {
             let says = |daemon, prefix: &str| {
                 let found = scrape(daemon).sum(&format!("{prefix}_{metric}"), &[]);
                 (found - value).abs() < 1e-9
             };
-            (says(&stage.edge, "tollgate_proxy") && says(&stage.admin, "tollgate_admin")).then_some(())
+            says(&stage.edge, "tollgate_proxy") && says(&stage.admin, "tollgate_admin")
         })
         .await;
     };
@@ -143,10 +140,10 @@ async fn tables_that_are_read_again_are_counted() {
         (&*stage.edge, "tollgate_proxy_table_reads_total"),
         (&*stage.admin, "tollgate_admin_table_reads_total"),
     ] {
-        eventually("the reload", SOON, async || {
+        until("the reload", async || {
             let scrape = scrape(daemon);
             let count = |table, result| scrape.sum(metric, &[("table", table), ("result", result)]);
-            (count("prices", "failed") > 0.5 && count("plans", "ok") > 0.5).then_some(())
+            count("prices", "failed") > 0.5 && count("plans", "ok") > 0.5
         })
         .await;
     }

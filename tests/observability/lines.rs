@@ -1,7 +1,7 @@
 //! One log line for each decision and each refusal, however the call ends, and nothing secret in any of them.
 
 use crate::stage::{EDGE, MODEL, PROMPT, PROVIDER_KEY, SOON, Stage, body, scrape};
-use harness::{Answer, Edge, EdgeOptions, eventually, executable_script};
+use harness::{Answer, Edge, EdgeOptions, eventually, executable_script, until};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -193,8 +193,8 @@ async fn a_settlement_that_had_to_wait_is_logged_and_logged_again_when_it_was_ta
         .set(|_| Answer::chat(9, 12).delay(Duration::from_secs(2)));
     let caller = actor.caller.clone();
     let call = tokio::spawn(async move { caller.chat(body()).await });
-    eventually("the call at the provider", SOON, async || {
-        (stage.upstream.arrived() > arrived).then_some(())
+    until("the call at the provider", async || {
+        stage.upstream.arrived() > arrived
     })
     .await;
     redis.pause();

@@ -2,7 +2,7 @@
 
 use crate::protobuf::Message;
 use crate::stage::{SOON, Stage, body, scrape};
-use harness::{Answer, Upstream, eventually};
+use harness::{Answer, Upstream, eventually, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -184,9 +184,9 @@ async fn denials_and_management_requests_are_traced_too() {
     let exported = |scrape: crate::scrape::Scrape, prefix: &str| {
         scrape.sum(&format!("{prefix}_spans_exported_total"), &[])
     };
-    eventually("the counts", SOON, async || {
+    until("the counts", async || {
         let [edge, admin] = stage.scrapes();
-        (exported(edge, "tollgate_proxy") > 4.5 && exported(admin, "tollgate_admin") > 0.5).then_some(())
+        exported(edge, "tollgate_proxy") > 4.5 && exported(admin, "tollgate_admin") > 0.5
     })
     .await;
 }
@@ -202,10 +202,10 @@ async fn a_collector_that_hangs_or_fails_costs_spans_only() {
     }
     collector.stop();
     assert_eq!(actor.caller.chat(body()).await.status, 200);
-    eventually("the count of what was lost", SOON, async || {
+    until("the count of what was lost", async || {
         let labels = [("reason", "failed")];
         let lost = scrape(&stage.edge).sum("tollgate_proxy_spans_dropped_total", &labels);
-        (lost > 7.0 * 20.5).then_some(())
+        lost > 7.0 * 20.5
     })
     .await;
     assert!(stage.edge.logs().contains("spans do not reach the collector"));

@@ -1,7 +1,7 @@
 //! A store that is down, empty, behind, full, or a cluster: sessions fail closed, as keys do.
 
 use crate::world::{BINARY, World, problem, success, text};
-use harness::{Admin, AdminOptions, RedisCluster, Role, Seed, Store, TEST_PASSWORD, eventually};
+use harness::{Admin, AdminOptions, RedisCluster, Role, Seed, Store, TEST_PASSWORD, until};
 use serde_json::json;
 use std::time::Duration;
 
@@ -68,10 +68,7 @@ async fn a_store_that_forgot_or_fell_back_is_not_trusted() {
     world
         .redis
         .command::<i64>(&["HSET", store::keys::STORE, "epoch", &epoch]);
-    eventually("trust", Duration::from_secs(20), async || {
-        (session.get("/v1/agents").await.status == 200).then_some(())
-    })
-    .await;
+    until("trust", async || session.get("/v1/agents").await.status == 200).await;
 }
 
 #[tokio::test]

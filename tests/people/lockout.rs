@@ -274,10 +274,7 @@ async fn a_forwarding_address_that_is_not_trusted_is_warned_of_once() {
             .send("GET", "/v1/agents", &headers, "")
             .await;
     }
-    harness::eventually("a warning", std::time::Duration::from_secs(10), async || {
-        (warned() == 1).then_some(())
-    })
-    .await;
+    harness::until("a warning", async || warned() == 1).await;
     let logs = world.admin.logs();
     assert!(
         logs.contains("trusted_proxies") && logs.contains("127.0.0.1"),

@@ -8,17 +8,13 @@ use archive::Archive;
 use audit_verify::checkpoint::{self, NotSigned};
 use domain::checkpoint::Checkpoint;
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Cli, assert_fields, eventually};
+use harness::{Admin, AdminOptions, Cli, assert_fields, until};
 use history::trail::Trail;
 use serde_json::{Value, json};
 use settings::load_from;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::keys::Realm;
-
-async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    eventually(what, Duration::from_secs(30), async || condition().then_some(())).await;
-}
 
 #[tokio::test]
 async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
@@ -39,9 +35,9 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
         let note = std::fs::read_to_string(path).ok()?;
         note.lines().nth(1)?.parse().ok()
     };
-    until("a checkpoint of 50", || size(&path) == Some(50)).await;
+    until("a checkpoint of 50", async || size(&path) == Some(50)).await;
     fixture.writer.write(&lines(5)).await;
-    until("a checkpoint of 55", || size(&path) == Some(55)).await;
+    until("a checkpoint of 55", async || size(&path) == Some(55)).await;
     let verdict = fixture.verify(&[], 0);
     assert_fields!(verdict, { "checkpoint": { "source": "archive", "size": 55, "hash": verdict["hash"] } });
     assert_eq!(verdict["warnings"], json!([]));
@@ -51,7 +47,7 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     let (all, hashes) = (fixture.writer.lines().await, fixture.writer.hashes().await);
     fixture.writer.forge(&all[..48], &hashes[..48], 48).await;
     let refused = "tollgate_admin_audit_checkpoints_refused_total";
-    until("a refusal", || admin.metric::<u64>(refused) > Some(0)).await;
+    until("a refusal", async || admin.metric::<u64>(refused) > Some(0)).await;
     broken(&fixture.verify(&[], 1), 49, "missing at the end");
     // An older note in the place of the last one hides nothing from a server that saw the last one.
     let (last, kept) = (std::fs::read(&path).unwrap(), path.with_file_name("live.kept"));
@@ -59,7 +55,7 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     std::fs::write(&path, &oldest).unwrap();
     fixture.writer.forge(&all[..50], &hashes[..50], 50).await;
     let before = admin.metric::<u64>(refused);
-    until("refusals of the older note", || {
+    until("refusals of the older note", async || {
         admin.metric(refused) > before.map(|n| n + 2)
     })
     .await;
@@ -68,7 +64,7 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     // The trail grows again with other entries: the checkpoint is not moved over them either.
     fixture.writer.write(&lines(20)).await;
     let before = admin.metric::<u64>(refused);
-    until("another refusal", || admin.metric(refused) > before).await;
+    until("another refusal", async || admin.metric(refused) > before).await;
     broken(&fixture.verify(&[], 1), 55, "its hash differs");
     // A server that has never seen the checkpoint does not move it either.
     admin.kill9();
@@ -79,7 +75,7 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
         "{logged}"
     );
     let fresh = Admin::start(options.clone());
-    until("a refusal by a fresh server", || {
+    until("a refusal by a fresh server", async || {
         fresh.metric::<u64>(refused) > Some(0)
     })
     .await;
@@ -101,7 +97,7 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     std::fs::rename(path.with_extension("moved"), &path).unwrap();
     let _again = Admin::start(options);
     fixture.writer.write(&lines(1)).await;
-    until("a checkpoint of 56", || size(&path) == Some(56)).await;
+    until("a checkpoint of 56", async || size(&path) == Some(56)).await;
     // A note with a foreign signature is refused.
     let note = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, note.replacen("\n56\n", "\n57\n", 1)).unwrap();
@@ -250,7 +246,7 @@ async fn a_trail_is_verified_through_its_archived_segments() {
     let (file, note) = fixture.export("before.jsonl");
     let before = std::fs::read_to_string(&file).unwrap();
     let admin = Admin::start(options);
-    until("most entries leave the store", || {
+    until("most entries leave the store", async || {
         let key = fixture.account.keys.live().audit();
         fixture.redis.command::<u64>(&["LLEN", &key]) <= 20
     })

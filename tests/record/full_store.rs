@@ -4,16 +4,13 @@ use crate::audit_writer::{AuditWriter, lines};
 use crate::trail_fixture::audit;
 use crate::world::{BINARY, FULL, World, success};
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Cli, eventually};
+use harness::{Admin, AdminOptions, Cli, until};
 use serde_json::json;
-use std::time::Duration;
 use store::StoreError;
 use store::audit::chain::Chain;
 
 /// Entries that the archiver leaves in the store.
 const LEFT: u64 = 10;
-/// Longest wait for the archiver.
-const WAIT: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn a_full_store_is_read_and_archived() {
@@ -53,9 +50,9 @@ async fn a_full_store_is_read_and_archived() {
         .env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", LEFT.to_string());
     let admin = Admin::start(options);
     let chain = Chain::new(&world.store, account.keys.live());
-    eventually("entries that left the full store", WAIT, async || {
+    until("entries that left the full store", async || {
         let backlog = chain.backlog().await.unwrap();
-        (backlog.live <= LEFT).then_some(())
+        backlog.live <= LEFT
     })
     .await;
     for name in [

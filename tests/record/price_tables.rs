@@ -5,7 +5,7 @@ use crate::stage::{Client, MODEL, Stage};
 use crate::world::BINARY;
 use domain::mode::Mode;
 use domain::price::PriceTable;
-use harness::{Cli, Redis, chat_body, eventually};
+use harness::{Cli, Redis, chat_body, eventually, until};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -69,15 +69,10 @@ async fn each_charge_is_recomputed_by_the_table_of_its_time() {
     assert_eq!(imported["priceVersion"], json!(second));
     assert_ne!(before["chargedNanos"], after["chargedNanos"]);
 
-    eventually(
-        "both tables are in the archive, and only there",
-        SOON,
-        async || {
-            let waiting: u64 = stage.world.redis.command(&["HLEN", WAITING]);
-            (waiting == 0 && kept(archive, &first).is_some() && kept(archive, &second).is_some())
-                .then_some(())
-        },
-    )
+    until("both tables are in the archive, and only there", async || {
+        let waiting: u64 = stage.world.redis.command(&["HLEN", WAITING]);
+        waiting == 0 && kept(archive, &first).is_some() && kept(archive, &second).is_some()
+    })
     .await;
     let input = |version: &str| {
         let shown = cli.json(&["prices", "show", MODEL, "--version", version]);
@@ -177,9 +172,9 @@ async fn tables_wait_for_the_archive() {
         .redis
         .command(&["HSET", WAITING, "0123456789abcdef", "{}", "../../x", &text]);
     std::fs::remove_file(archive.join("prices")).unwrap();
-    eventually("the store has none", SOON, async || {
+    until("the store has none", async || {
         let waiting: u64 = stage.world.redis.command(&["HLEN", WAITING]);
-        (waiting == 0).then_some(())
+        waiting == 0
     })
     .await;
     assert!(kept(&archive, &version).is_some());
@@ -227,9 +222,9 @@ async fn what_is_no_table_is_removed_unread() {
     let mut connection = client.get_connection().unwrap();
     let mut write = redis::cmd("HSET");
     let _: u64 = write.arg(WAITING).arg(fields).query(&mut connection).unwrap();
-    eventually("nothing waits", SOON, async || {
+    until("nothing waits", async || {
         let waiting: u64 = stage.world.redis.command(&["HLEN", WAITING]);
-        (waiting == 0).then_some(())
+        waiting == 0
     })
     .await;
     assert!(kept(archive, &version).is_some());

@@ -3,12 +3,10 @@
 
 use crate::stage::{Client, Stage};
 use crate::world::{BINARY, minted, problem, success, text};
-use harness::{Cli, assert_fields, eventually};
+use harness::{Cli, assert_fields, until};
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(30);
 /// Requests a minute of the free plan.
 const LIMIT: u64 = 10;
 /// Denials that have a record each.
@@ -89,8 +87,8 @@ async fn a_flood_has_ten_records_and_one_for_the_rest() {
     assert_fields!(open, { "count": 15, "auditSeq": null }, "{open}");
     assert_fields!(open, { "outcome": "denied", "history": [] });
 
-    eventually("the record of the minute", SOON, async || {
-        (lines(&stage, &client).await.len() == before + OWN + 1).then_some(())
+    until("the record of the minute", async || {
+        lines(&stage, &client).await.len() == before + OWN + 1
     })
     .await;
     let recorded = client.decision(&ids[OWN]).await;

@@ -5,7 +5,7 @@ use crate::audit_writer::{AuditWriter, START_MS, chain, lines};
 use crate::world::BINARY;
 use domain::entry::LINE_VERSION;
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, SeededRandom, Store, Wire, eventually};
+use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, SeededRandom, Store, Wire, until};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -186,9 +186,9 @@ async fn unreadable_lines_are_logged_once_a_trail_and_counted() {
         let writer = AuditWriter::new(&store, account, Mode::Live);
         writer.write(&vec![line; lines]).await;
         count += lines as u64;
-        eventually("their count", Duration::from_secs(20), async || {
+        until("their count", async || {
             let counted = admin.metric::<u64>("tollgate_admin_audit_unreadable_entries_total");
-            (counted == Some(count)).then_some(())
+            counted == Some(count)
         })
         .await;
     }
@@ -272,8 +272,8 @@ async fn servers_that_are_killed_while_they_seal_leave_the_same_chain() {
         let before = writer.hashes().await.len();
         let victim = start();
         writer.write(part).await;
-        eventually("the server seals some", Duration::from_secs(60), async || {
-            (writer.hashes().await.len() > before).then_some(())
+        until("the server seals some", async || {
+            writer.hashes().await.len() > before
         })
         .await;
         victim.kill9();
@@ -281,8 +281,8 @@ async fn servers_that_are_killed_while_they_seal_leave_the_same_chain() {
     }
     assert!(unfinished > 0, "every server had sealed all when it was killed");
     let survivor = start();
-    eventually("the survivor seals all", Duration::from_secs(60), async || {
-        (writer.hashes().await.len() == all.len()).then_some(())
+    until("the survivor seals all", async || {
+        writer.hashes().await.len() == all.len()
     })
     .await;
     drop(survivor);

@@ -1,7 +1,7 @@
 //! The admin server ends in an orderly way under load, beside another one.
 
 use crate::site::{ADMIN, SOON};
-use harness::{Admin, AdminOptions, Cli, Redis, eventually, http_client};
+use harness::{Admin, AdminOptions, Cli, Redis, eventually, http_client, until};
 use parking_lot::RwLock;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -85,10 +85,7 @@ async fn one_of_two_servers_ends_under_load_and_no_request_fails() {
         .collect();
     let more = async |count: u64| {
         let wanted = shared.done.load(Ordering::Acquire) + count;
-        eventually("requests", SOON, async || {
-            (shared.done.load(Ordering::Acquire) >= wanted).then_some(())
-        })
-        .await;
+        until("requests", async || shared.done.load(Ordering::Acquire) >= wanted).await;
     };
     more(20).await;
     first.term();

@@ -2,7 +2,7 @@
 //! it should, and an interrupted run prints its report.
 
 use crate::site::{ADMIN, SOON, Site};
-use harness::{Answer, Cli, CliOutput, Script, assert_fields, eventually, words};
+use harness::{Answer, Cli, CliOutput, Script, assert_fields, until, words};
 use serde_json::{Value, json};
 use std::process::{Child, Stdio};
 
@@ -409,10 +409,7 @@ async fn keys_of_a_file_are_checked_where_access_is_given() {
     ] {
         assert!(people.stdout.contains(report), "{report}: {people:?}");
     }
-    eventually("the end of all holds", SOON, async || {
-        (site.open_holds() == 0).then_some(())
-    })
-    .await;
+    until("the end of all holds", async || site.open_holds() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,7 +2,7 @@
 
 use crate::load::{Choose, Load};
 use crate::site::{ACTUAL, ESTIMATE, SOON, Site, body};
-use harness::{Answer, Edge, RawClient, eventually, free_port};
+use harness::{Answer, Edge, RawClient, eventually, free_port, until};
 use parking_lot::RwLock;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -193,8 +193,8 @@ async fn sigint_ends_a_drain() {
     );
     site.upstream.wait_for(1, SOON).await;
     edge.term();
-    eventually("no listener", SOON, async || {
-        RawClient::try_connect(edge.addr()).await.is_none().then_some(())
+    until("no listener", async || {
+        RawClient::try_connect(edge.addr()).await.is_none()
     })
     .await;
     let reported = Instant::now();
@@ -215,8 +215,8 @@ async fn a_process_that_drains_hands_nothing_over() {
     let mut call = caller_after_call(&site, &edge).await;
     site.upstream.wait_for(1, SOON).await;
     edge.term();
-    eventually("no listener", SOON, async || {
-        RawClient::try_connect(edge.addr()).await.is_none().then_some(())
+    until("no listener", async || {
+        RawClient::try_connect(edge.addr()).await.is_none()
     })
     .await;
     edge.signal("QUIT");

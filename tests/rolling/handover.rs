@@ -3,7 +3,7 @@
 
 use crate::load::Load;
 use crate::site::{ACTUAL, SOON, Site, body};
-use harness::{Edge, Wire, eventually, free_port, http_client};
+use harness::{Edge, Wire, free_port, http_client, until};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use tokio::net::TcpSocket;
@@ -75,10 +75,7 @@ async fn a_new_address_accepts_before_the_old_process_ends() {
     let options = site.options().env("TOLLGATE_PROXY__LISTEN", listen.to_string());
     let options = options.arg("--upgrade").until_alive();
     let starting = tokio::task::spawn_blocking(move || Edge::start(options));
-    eventually("a process that waits", SOON, async || {
-        site.has_waiting_successor().then_some(())
-    })
-    .await;
+    until("a process that waits", async || site.has_waiting_successor()).await;
     // Whoever binds the address now leaves none to the new process.
     let other = TcpSocket::new_v4().expect("a socket");
     let is_free = other.bind(listen).is_ok();
@@ -133,8 +130,5 @@ async fn what_the_old_process_leaves_behind_is_settled_by_the_new_one() {
     assert_eq!(code, Some(0), "{logs}");
     site.settled_at(5 * ACTUAL).await;
     let done = r#"tollgate_proxy_settlements_total{result="done"}"#;
-    eventually("five settlements", SOON, async || {
-        (new.metric(done) == Some(5)).then_some(())
-    })
-    .await;
+    until("five settlements", async || new.metric(done) == Some(5)).await;
 }

@@ -2,8 +2,8 @@
 //! file changes nothing. Both servers report the outcome.
 
 use crate::load::Load;
-use crate::site::{ADMIN, SOON, Site, body};
-use harness::{Admin, AdminOptions, Daemon, REPOSITORY, eventually};
+use crate::site::{ADMIN, Site, body};
+use harness::{Admin, AdminOptions, Daemon, REPOSITORY, until};
 use std::path::{Path, PathBuf};
 
 /// The estimates of [`body`] under the two tables: quick calls and slow ones have prompts of the same number of tokens.
@@ -53,9 +53,9 @@ async fn reload(server: &Daemon, binary: &str) {
     };
     let before = reloads();
     server.signal("HUP");
-    eventually("both tables read again", SOON, async || {
+    until("both tables read again", async || {
         let now = reloads();
-        (now.0 > before.0 && now.1 > before.1).then_some(())
+        now.0 > before.0 && now.1 > before.1
     })
     .await;
 }
@@ -107,10 +107,7 @@ async fn tables_change_under_load_and_each_call_has_one_of_them() {
     let known: Vec<&str> = tally.estimates.keys().map(String::as_str).collect();
     assert_eq!(known, [CHEAP, DEAR], "one of the two tables, and each was seen");
     assert_eq!(site.upstream.arrived() as u64, tally.answered + 2);
-    eventually("the end of all holds", SOON, async || {
-        (site.open_holds() == 0).then_some(())
-    })
-    .await;
+    until("the end of all holds", async || site.open_holds() == 0).await;
     let [day, month, tracked] = site.charged();
     assert!(day == month && month == tracked);
     let (low, high) = (crate::site::ACTUAL, 10 * crate::site::ACTUAL);

@@ -2,8 +2,7 @@
 //! agent.
 
 use harness::{
-    Answer, Cli, CliOutput, Edge, EdgeOptions, Redis, Seed, SeedAgent, Upstream, eventually, free_port,
-    open_cap,
+    Answer, Cli, CliOutput, Edge, EdgeOptions, Redis, Seed, SeedAgent, Upstream, free_port, open_cap, until,
 };
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -153,8 +152,8 @@ impl Site {
         // Readiness is still answered by the old process.
         let new = tokio::task::spawn_blocking(move || Edge::start(options.until_alive()));
         let new = new.await.expect("a new process");
-        eventually("a process that waits", SOON, async || {
-            (self.has_waiting_successor() || !new.is_running()).then_some(())
+        until("a process that waits", async || {
+            self.has_waiting_successor() || !new.is_running()
         })
         .await;
         old.signal("QUIT");
@@ -185,10 +184,7 @@ impl Site {
 
     /// Waits until no hold is open; then exactly `nanos` must be charged, and everything in the ledger must add up.
     pub async fn settled_at(&self, nanos: u64) {
-        eventually("the end of all holds", SOON, async || {
-            (self.open_holds() == 0).then_some(())
-        })
-        .await;
+        until("the end of all holds", async || self.open_holds() == 0).await;
         assert_eq!(self.charged(), [nanos; 3], "in nano-USD; a call is {ACTUAL}");
         let checked = Cli::new(ADMIN, self.redis.url()).json(&["ledger", "check"]);
         assert_eq!(checked["ok"], true, "{checked}");

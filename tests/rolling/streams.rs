@@ -2,7 +2,7 @@
 //! time, cut off and charged the held amount.
 
 use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
-use harness::{Admin, AdminOptions, Answer, Edge, EventStream, Feed, RawClient, Script, eventually};
+use harness::{Admin, AdminOptions, Answer, Edge, EventStream, Feed, RawClient, Script, eventually, until};
 use parking_lot::Mutex;
 use serde_json::json;
 use std::sync::Arc;
@@ -134,8 +134,8 @@ impl Streams {
 
 /// Waits until the edge's address refuses connections.
 async fn closes(edge: &Edge) {
-    eventually("no listener", SOON, async || {
-        RawClient::try_connect(edge.addr()).await.is_none().then_some(())
+    until("no listener", async || {
+        RawClient::try_connect(edge.addr()).await.is_none()
     })
     .await;
 }

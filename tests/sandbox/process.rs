@@ -54,11 +54,9 @@ async fn it_says_where_it_listens_and_ends_on_sigterm_though_a_call_hangs() {
                 .await
         }
     });
-    harness::eventually(
-        "the hanging call is in flight",
-        Duration::from_secs(5),
-        async || (stats(&caller).await["in_flight"] == 1).then_some(()),
-    )
+    harness::until("the hanging call is in flight", async || {
+        stats(&caller).await["in_flight"] == 1
+    })
     .await;
     let began = Instant::now();
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());

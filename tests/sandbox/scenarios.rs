@@ -195,10 +195,8 @@ async fn answers_wait() {
     );
     let hanging = tokio::time::timeout(Duration::from_millis(500), send(&caller, "hang")).await;
     assert!(hanging.is_err(), "{hanging:?}");
-    harness::eventually(
-        "a caller who hung up is no longer in flight",
-        Duration::from_secs(5),
-        async || (stats(&caller).await["in_flight"] == 0).then_some(()),
-    )
+    harness::until("a caller who hung up is no longer in flight", async || {
+        stats(&caller).await["in_flight"] == 0
+    })
     .await;
 }

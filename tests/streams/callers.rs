@@ -1,7 +1,7 @@
 //! Callers who leave, and callers who do not read.
 
 use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
-use harness::{RawClient, Script, eventually};
+use harness::{RawClient, Script, until};
 use serde_json::json;
 use std::time::Duration;
 
@@ -33,8 +33,8 @@ async fn a_caller_who_leaves_pays_the_real_cost() {
             assert_eq!(actor.settled().await, 12, "{phase} {reset}");
         }
     }
-    eventually("the end of the streams", SOON, async || {
-        (stage.edge.metric("tollgate_proxy_streams_open") == Some(0)).then_some(())
+    until("the end of the streams", async || {
+        stage.edge.metric("tollgate_proxy_streams_open") == Some(0)
     })
     .await;
     let ended = |end: &str| -> u64 {
@@ -168,9 +168,9 @@ async fn a_caller_who_does_not_read_is_given_up() {
     let mut other = stage.open(&quick, json!({})).await;
     assert!(other.rest().await.len() > all - 1000);
     assert_eq!(quick.settled().await, 12);
-    eventually("the end of the slow caller", SOON, async || {
+    until("the end of the slow caller", async || {
         let gone = r#"tollgate_proxy_streams_total{end="caller_gone"}"#;
-        (stage.edge.metric(gone) == Some(1)).then_some(())
+        stage.edge.metric(gone) == Some(1)
     })
     .await;
     // The rest was read to the bound of bytes, or to the usage: in either case the hold ended.
@@ -244,10 +244,7 @@ async fn streams_reset_by_the_hundred_are_settled() {
     assert!(rest.ends_with("data: [DONE]\n\n"), "{rest}");
     assert_eq!(actor.settled().await, (STREAMS + 1) * 12);
     for gauge in ["tollgate_proxy_in_flight", "tollgate_proxy_streams_open"] {
-        eventually("nothing in flight", SOON, async || {
-            (stage.metric(gauge).await == 0).then_some(())
-        })
-        .await;
+        until("nothing in flight", async || stage.metric(gauge).await == 0).await;
     }
     assert!(open().await.text().await.unwrap().ends_with("data: [DONE]\n\n"));
     assert_eq!(stage.metric("tollgate_proxy_connections").await, 1);

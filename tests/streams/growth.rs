@@ -5,7 +5,7 @@ use crate::stage::{
     Actor, HELD, SOON, Stage, chunk, daily, failed_with, finish, finish_response, open_cap, response_delta,
     usage, usage_frame,
 };
-use harness::{CapPolicy, EdgeOptions, EventStream, Feed, Nanos, Script, eventually};
+use harness::{CapPolicy, EdgeOptions, EventStream, Feed, Nanos, Script, until};
 use serde_json::json;
 
 async fn stage() -> Stage {
@@ -18,8 +18,8 @@ fn tokens(count: usize) -> String {
 }
 
 async fn charged(actor: &Actor, nanos: u64) {
-    eventually("the charge", SOON, async || {
-        (actor.agent.counters().await.day_nanos == nanos).then_some(())
+    until("the charge", async || {
+        actor.agent.counters().await.day_nanos == nanos
     })
     .await;
 }

@@ -4,7 +4,7 @@
 use crate::stage::{
     HELD, SOON, Stage, body, chunk, daily, finish, finish_response, open_cap, response_delta, usage_frame,
 };
-use harness::{Answer, EventStream, Feed, RawClient, Script, eventually};
+use harness::{Answer, EventStream, Feed, RawClient, Script, until};
 use serde_json::json;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -14,8 +14,8 @@ const HEALTH_CHECKS_BYTES: usize = 400;
 
 /// Waits until the edge has noticed that the caller has left.
 async fn noticed(stage: &Stage) {
-    eventually("the end of the caller's connection", SOON, async || {
-        (stage.metric("tollgate_proxy_connections").await == 0).then_some(())
+    until("the end of the caller's connection", async || {
+        stage.metric("tollgate_proxy_connections").await == 0
     })
     .await;
 }
@@ -117,9 +117,9 @@ async fn a_caller_who_leaves_while_the_call_is_settled_pays_the_real_cost() {
         stage.redis.pause();
         finish(&feed, 12);
         // The metric counts the end before the ledger shows the settlement.
-        eventually("the last event at the edge", SOON, async || {
+        until("the last event at the edge", async || {
             let completed = stage.metric("tollgate_proxy_streams_total{end=\"completed\"}");
-            (completed.await == calls).then_some(())
+            completed.await == calls
         })
         .await;
         leave(&stage, stream, reset).await;
@@ -144,14 +144,14 @@ async fn a_caller_who_leaves_while_the_hold_grows_pays_the_real_cost() {
         stage.redis.pause();
         // More than three quarters of what is held.
         feed.send(chunk(&"four".repeat(1000)));
-        eventually("the command that raises the hold", SOON, async || {
-            (stage.redis.unread_bytes() > HEALTH_CHECKS_BYTES).then_some(())
+        until("the command that raises the hold", async || {
+            stage.redis.unread_bytes() > HEALTH_CHECKS_BYTES
         })
         .await;
         leave(&stage, stream, reset).await;
         stage.redis.resume();
-        eventually("the larger hold", SOON, async || {
-            (actor.agent.counters().await.day_nanos == 2 * HELD).then_some(())
+        until("the larger hold", async || {
+            actor.agent.counters().await.day_nanos == 2 * HELD
         })
         .await;
         finish(&feed, 1200);
@@ -176,8 +176,8 @@ async fn a_caller_who_leaves_does_not_stop_the_growth() {
             false => drop(stream),
         }
         feed.send(tokens(1000));
-        eventually("the larger hold", SOON, async || {
-            (actor.agent.counters().await.day_nanos == 2 * HELD).then_some(())
+        until("the larger hold", async || {
+            actor.agent.counters().await.day_nanos == 2 * HELD
         })
         .await;
         feed.send(tokens(1000));

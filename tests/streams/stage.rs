@@ -3,7 +3,7 @@
 pub use harness::{Actor, daily_cap as daily, open_cap};
 use harness::{
     Answer, Cli, CliOutput, Edge, EdgeOptions, EventStream, Feed, Installation, Redis, Script, SeedAgent,
-    Upstream, eventually,
+    Upstream, eventually, until,
 };
 use serde_json::{Value, json};
 use std::ops::Deref;
@@ -100,8 +100,8 @@ impl Stage {
         })
         .await;
         assert_eq!(actor.settled().await, nanos, "killed: {is_killed}");
-        eventually("an empty retry queue", SOON, async || {
-            (self.edge.metric_sum("tollgate_proxy_pending") == Some(0)).then_some(())
+        until("an empty retry queue", async || {
+            self.edge.metric_sum("tollgate_proxy_pending") == Some(0)
         })
         .await;
         let lines = self.audit_lines(&actor.agent, id);

@@ -1,7 +1,7 @@
 //! Streams of agents that are frozen and of keys that are revoked while they run.
 
 use crate::stage::{HELD, SOON, Stage, chunk, failed_with, finish, open_cap, response_delta};
-use harness::{Feed, Script, eventually};
+use harness::{Feed, Script, until};
 use serde_json::json;
 
 /// Pieces of a megabyte, in all more than the kernel buffers for a caller.
@@ -75,7 +75,7 @@ async fn the_first_look_after_a_freeze_ends_the_stream_and_is_the_last() {
     // Among the commands of an edge with one stream, only the check for a freeze is this one.
     let looks = || stage.redis.calls("hexists");
     let begun = looks();
-    eventually("looks", SOON, async || (looks() > begun + 1).then_some(())).await;
+    until("looks", async || looks() > begun + 1).await;
     actor.agent.frozen(true).await;
     let before = looks();
     assert!(stream.rest().await.contains("\"code\":\"stream_stopped\""));

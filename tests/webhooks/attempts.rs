@@ -2,7 +2,7 @@
 
 use crate::world::{World, attempts, quick, receiver, text, url};
 use domain::timestamp::ms_from_iso;
-use harness::{Answer, Redis, Upstream, assert_fields, eventually};
+use harness::{Answer, Redis, Upstream, assert_fields, eventually, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -68,14 +68,10 @@ async fn a_dead_receiver_is_tried_three_times_then_once_at_each_later_event_eigh
     }
     owner.freeze("bot").await;
     owner.freeze("bot").await;
-    eventually(
-        "the later deliveries to be parked",
-        crate::world::SOON,
-        async || {
-            let listed = owner.deliveries(&id).await;
-            (listed.len() == 8 && listed.iter().all(|delivery| attempts(delivery) >= 3)).then_some(())
-        },
-    )
+    until("the later deliveries to be parked", async || {
+        let listed = owner.deliveries(&id).await;
+        listed.len() == 8 && listed.iter().all(|delivery| attempts(delivery) >= 3)
+    })
     .await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let of_first = arrivals(&dead)[0].clone();
@@ -105,17 +101,17 @@ async fn a_receiver_that_comes_back_gets_everything_and_nothing_twice() {
     for _ in 0..5 {
         owner.freeze("bot").await;
     }
-    eventually("all parked", crate::world::SOON, async || {
+    until("all parked", async || {
         let listed = owner.deliveries(&id).await;
-        (listed.len() == 5 && listed.iter().all(|delivery| attempts(delivery) >= 3)).then_some(())
+        listed.len() == 5 && listed.iter().all(|delivery| attempts(delivery) >= 3)
     })
     .await;
     let before = flaky.requests().len();
     up.store(true, Ordering::SeqCst);
     owner.freeze("bot").await;
-    eventually("all delivered", crate::world::SOON, async || {
+    until("all delivered", async || {
         let (_, total) = owner.deliveries_with(&id, "status=delivered").await;
-        (total == 6).then_some(())
+        total == 6
     })
     .await;
     tokio::time::sleep(Duration::from_millis(600)).await;
@@ -154,8 +150,8 @@ async fn a_disabled_webhook_waits_and_a_deleted_one_is_gone() {
     let reply = owner.caller.patch(&path, json!({ "status": "active" })).await;
     crate::world::success(&reply, 200);
     owner.freeze("bot").await;
-    eventually("both delivered", crate::world::SOON, async || {
-        (owner.deliveries_with(&id, "status=delivered").await.1 == 2).then_some(())
+    until("both delivered", async || {
+        owner.deliveries_with(&id, "status=delivered").await.1 == 2
     })
     .await;
 
@@ -163,8 +159,8 @@ async fn a_disabled_webhook_waits_and_a_deleted_one_is_gone() {
     for _ in 0..3 {
         owner.freeze("bot").await;
     }
-    eventually("deliveries that wait", crate::world::SOON, async || {
-        (owner.deliveries_with(&id, "status=pending").await.1 == 3).then_some(())
+    until("deliveries that wait", async || {
+        owner.deliveries_with(&id, "status=pending").await.1 == 3
     })
     .await;
     crate::world::success(&owner.caller.delete(&path).await, 200);
@@ -227,10 +223,7 @@ async fn only_what_comes_after_the_registration_is_reported() {
     owner
         .wait_for(&late, "the event", |delivery| delivery["status"] == "delivered")
         .await;
-    eventually("both events", crate::world::SOON, async || {
-        (receiver.requests().len() == 2).then_some(())
-    })
-    .await;
+    until("both events", async || receiver.requests().len() == 2).await;
     let agents = |receiver: &Upstream| -> Vec<Value> {
         receiver
             .requests()

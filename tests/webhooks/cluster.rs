@@ -1,8 +1,8 @@
 //! A store of several nodes: events of accounts on each of them are dispatched and delivered.
 
-use crate::world::{BINARY, Owner, SOON, accepting, quick, receiver, url};
+use crate::world::{BINARY, Owner, accepting, quick, receiver, url};
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Answer, RedisCluster, Seed, Store, eventually};
+use harness::{Admin, AdminOptions, Answer, RedisCluster, Seed, Store, until};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -57,8 +57,8 @@ async fn webhooks_of_accounts_on_all_nodes_are_delivered_to() {
     flaky.set(|_| Answer::bytes(200, ""));
     for (owner, [_, to_flaky]) in &owners {
         owner.freeze("bot").await;
-        eventually("what was parked", SOON, async || {
-            (owner.deliveries_with(to_flaky, "status=delivered").await.1 == 2).then_some(())
+        until("what was parked", async || {
+            owner.deliveries_with(to_flaky, "status=delivered").await.1 == 2
         })
         .await;
     }

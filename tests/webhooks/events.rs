@@ -1,7 +1,7 @@
 //! Each event by its real trigger, verified as a receiver would: signature, headers, envelope.
 
 use crate::world::{EVENTS, Owner, SECRET, SOON, World, accepting, success, text, url};
-use harness::{Answer, Edge, EdgeOptions, Recorded, Upstream, assert_fields, chat_body, eventually, words};
+use harness::{Answer, Edge, EdgeOptions, Recorded, Upstream, assert_fields, chat_body, until, words};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
@@ -165,9 +165,9 @@ async fn all_eight_are_fired_by_what_they_are_named_after() {
         .collect();
     assert_eq!(sources, HashSet::from(["call", "spend"]));
     // All deliveries are listed, and no event of test mode arrived.
-    eventually("all delivered", SOON, async || {
+    until("all delivered", async || {
         let (_, delivered) = owner.deliveries_with(&webhook, "status=delivered").await;
-        (delivered == total as u64).then_some(())
+        delivered == total as u64
     })
     .await;
     let checked = world.cli().json(&["ledger", "check"]);

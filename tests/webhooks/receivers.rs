@@ -1,7 +1,7 @@
 //! Receivers that hang, answer slowly, redirect, send too much or disconnect: each fails its own deliveries only.
 
 use crate::world::{SOON, World, accepting, attempts, receiver, url};
-use harness::{Answer, Upstream, eventually};
+use harness::{Answer, Upstream, eventually, until};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -106,15 +106,12 @@ async fn at_most_so_many_requests_go_to_one_receiver_at_once() {
     let id = quick.register(&url(&good), FROZEN).await;
     // An account has one in eight of the places: two here, with three requests each.
     let arrived = || -> Vec<usize> { hanging.iter().map(Upstream::arrived).collect() };
-    eventually("six requests", SOON, async || {
-        (arrived().iter().sum::<usize>() == 6).then_some(())
-    })
-    .await;
+    until("six requests", async || arrived().iter().sum::<usize>() == 6).await;
     for _ in 0..20 {
         quick.freeze("bot").await;
     }
-    eventually("everything of the other account", SOON, async || {
-        (quick.deliveries_with(&id, "status=delivered").await.1 == 20).then_some(())
+    until("everything of the other account", async || {
+        quick.deliveries_with(&id, "status=delivered").await.1 == 20
     })
     .await;
     let mut found = arrived();

@@ -4,7 +4,7 @@ use crate::events::{hmac, verified};
 use crate::world::{SECRET, SOON, World, accepting, problem, quick, success, text, url};
 use futures::future::{join, join_all};
 use harness::{
-    Admin, AdminOptions, Gate, GateSide, Recorded, Redis, TEST_MASTER_KEY, Wire, assert_fields, eventually,
+    Admin, AdminOptions, Gate, GateSide, Recorded, Redis, TEST_MASTER_KEY, Wire, assert_fields, until,
 };
 use serde_json::json;
 
@@ -142,7 +142,7 @@ async fn a_change_that_loses_every_race_is_a_503() {
     }
     let others = async {
         for (number, gate) in gates.iter().enumerate() {
-            eventually("an attempt", SOON, async || (gate.stopped() == 1).then_some(())).await;
+            until("an attempt", async || gate.stopped() == 1).await;
             let another = format!("the secret of another request, {number}");
             world.redis.command::<i64>(&["HSET", &record, "secret", &another]);
             gate.open();

@@ -3,7 +3,7 @@
 use crate::world::{SOON, World, accepting, quick, receiver, url};
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
-use harness::{AdminOptions, Answer, Redis, eventually};
+use harness::{AdminOptions, Answer, Redis, eventually, until};
 use store::script::change::Scope;
 use store::webhook;
 use store::webhook::script::Tested;
@@ -55,8 +55,8 @@ async fn a_storm_for_a_dead_receiver_stays_bounded_and_its_own() {
         }
     };
     tokio::join!(reported, calmly);
-    eventually("all of the calm account", SOON, async || {
-        (calm.deliveries_with(&to_good, "status=delivered").await.1 == 30).then_some(())
+    until("all of the calm account", async || {
+        calm.deliveries_with(&to_good, "status=delivered").await.1 == 30
     })
     .await;
     assert_eq!(good.requests().len(), 30, "each once");
@@ -69,13 +69,10 @@ async fn a_storm_for_a_dead_receiver_stays_bounded_and_its_own() {
     })
     .await;
     assert_eq!((pending, failed), (WAITING, HISTORY));
-    eventually("four requests to the dead one", SOON, async || {
-        (dead.arrived() == 4).then_some(())
-    })
-    .await;
+    until("four requests to the dead one", async || dead.arrived() == 4).await;
     calm.freeze("bot").await;
-    eventually("one more of the calm account", SOON, async || {
-        (calm.deliveries_with(&to_good, "status=delivered").await.1 == 31).then_some(())
+    until("one more of the calm account", async || {
+        calm.deliveries_with(&to_good, "status=delivered").await.1 == 31
     })
     .await;
     assert_eq!(

@@ -6,7 +6,7 @@ use crate::world::{Owner, SOON, World, accepting, quick, success, text, url};
 use archive::Archive;
 use clock::now_ms;
 use domain::mode::Mode;
-use harness::{Admin, Redis, SeedAccount, Store, Upstream, assert_fields, eventually};
+use harness::{Admin, Redis, SeedAccount, Store, Upstream, assert_fields, eventually, until};
 use serde_json::{Value, json};
 use settings::load_from;
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,9 +84,9 @@ fn metric(admin: &Admin, name: &str) -> u64 {
 /// Waits until no violations wait for the end of a minute, and checks that no key of them is left.
 async fn nothing_waits(world: &World, owner: &Owner) {
     let (keys, record) = (&owner.account.keys, owner.account.keys.record());
-    eventually("nothing to wait", SOON, async || {
+    until("nothing to wait", async || {
         let waiting: Option<String> = world.redis.command(&["HGET", &record, "live_violations"]);
-        waiting.is_none().then_some(())
+        waiting.is_none()
     })
     .await;
     let prefix = format!("{}/live/violations*", keys.prefix());
@@ -162,17 +162,14 @@ async fn the_minute_that_goes_on_is_reported_when_it_is_over_also_by_another_ser
     let receiver = accepting();
     owner.register(&url(&receiver), VIOLATION).await;
     // Not at the end of a minute, so that the minute lasts for a while.
-    eventually("a minute with time left", SOON, async || {
-        (now_ms() % MINUTE_MS < 45_000).then_some(())
-    })
-    .await;
+    until("a minute with time left", async || now_ms() % MINUTE_MS < 45_000).await;
     let now = now_ms();
     let lines: Vec<String> = (0..15).map(|n| denied(now, n, "bot", "frozen")).collect();
     append(&world.store, &owner.account, &lines).await;
     wait_for_delivered(&receiver, 10).await;
-    eventually("five to wait", SOON, async || {
+    until("five to wait", async || {
         let name = "tollgate_admin_webhook_violations_coalesced_total";
-        (metric(&world.admin, name) == 5).then_some(())
+        metric(&world.admin, name) == 5
     })
     .await;
     // Other events are delivered meanwhile.
@@ -267,7 +264,7 @@ async fn a_storm_of_denials_makes_few_deliveries() {
         .collect();
     append(&world.store, &owner.account, &lines).await;
     let (keys, record) = (&owner.account.keys, owner.account.keys.record());
-    eventually("all of it dispatched", SOON, async || {
+    until("all of it dispatched", async || {
         let found: Vec<Option<u64>> = world.redis.command(&[
             "HMGET",
             &record,
@@ -275,7 +272,7 @@ async fn a_storm_of_denials_makes_few_deliveries() {
             "live_dispatched",
             "live_violations",
         ]);
-        (found[0] == found[1] && found[2].is_none()).then_some(())
+        found[0] == found[1] && found[2].is_none()
     })
     .await;
     let made = metric(&world.admin, "tollgate_admin_webhook_deliveries_total");
@@ -341,8 +338,8 @@ async fn the_archive_passes_a_dispatcher_that_is_far_behind_and_no_event_is_lost
     for _ in 0..5 {
         other.freeze("bot").await;
     }
-    eventually("all of the other account", SOON, async || {
-        (other.deliveries_with(&to_calm, "status=delivered").await.1 == 5).then_some(())
+    until("all of the other account", async || {
+        other.deliveries_with(&to_calm, "status=delivered").await.1 == 5
     })
     .await;
     let mine = second.caller(&owner.key);
@@ -350,8 +347,8 @@ async fn the_archive_passes_a_dispatcher_that_is_far_behind_and_no_event_is_lost
     success(&reply, 200);
     let newest = success(&mine.get("/v1/audit?limit=1").await, 200);
     assert!(newest["logs"][0]["seq"].as_u64().unwrap() > last, "{newest}");
-    eventually("the archive missed", SOON, async || {
-        (metric(&second, "tollgate_admin_webhook_catch_ups_failed_total") > 0).then_some(())
+    until("the archive missed", async || {
+        metric(&second, "tollgate_admin_webhook_catch_ups_failed_total") > 0
     })
     .await;
     assert_eq!(receiver.arrived(), 0);

@@ -3,7 +3,7 @@
 
 use super::Person;
 use crate::fill::Tenant;
-use harness::{Reply, eventually, words};
+use harness::{Reply, until, words};
 use serde_json::{Value, json};
 
 async fn send(tenant: &Tenant, path: &str, body: Value) -> Reply {
@@ -46,9 +46,9 @@ impl Person {
             done(payer, "/escrow/fund", escrow.clone()).await;
             // The payee's key is claimed in its own account; its release wins, and its dispute is refused.
             done(payee, "/escrow/release", escrow.clone()).await;
-            eventually("a refusal", super::SOON, async || {
+            until("a refusal", async || {
                 let reply = send(payee, "/escrow/dispute", escrow.clone()).await;
-                (reply.status == 409).then_some(())
+                reply.status == 409
             })
             .await;
         }

@@ -4,8 +4,8 @@
 use super::row::{AlwaysAllowed, hash};
 use super::{ON_THE_WIRE, PAUSE, load_scripts};
 use crate::lost_master::{accept_all, conclusion};
-use crate::world::{COST, MASTERS, SOON, World, call, cap};
-use harness::{Gate, GateSide, RedisCluster, eventually};
+use crate::world::{COST, MASTERS, World, call, cap};
+use harness::{Gate, GateSide, RedisCluster, until};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -25,10 +25,7 @@ async fn a_call_is_charged_once_whichever_step_its_master_is_lost_after() {
             world.cluster.put_gate(&gate);
             let caller = edge.caller(&resident.key);
             sent.push(tokio::spawn(async move { caller.chat(call("stopped")).await }));
-            eventually("a call at its gate", SOON, async || {
-                (gate.stopped() > 0).then_some(())
-            })
-            .await;
+            until("a call at its gate", async || gate.stopped() > 0).await;
             rows.push((edge, resident, gate, goes_on));
         }
     }
@@ -64,8 +61,8 @@ async fn a_call_is_charged_once_whichever_step_its_master_is_lost_after() {
             "each call is charged once"
         );
         let caller = edge.caller(&resident.key);
-        eventually("another call", SOON, async || {
-            (caller.chat(call("next")).await.status == 200).then_some(())
+        until("another call", async || {
+            caller.chat(call("next")).await.status == 200
         })
         .await;
         assert_eq!(resident.agent.counters().await.day_nanos, 2 * COST);

@@ -64,7 +64,7 @@ pub use domain::money::Nanos;
 pub use domain::role::Role;
 pub use event_stream::EventStream;
 pub use installation::{Actor, Installation};
-pub use net::{ClosedPort, REPOSITORY, eventually, free_port};
+pub use net::{ClosedPort, REPOSITORY, eventually, free_port, until};
 pub use old_counters::old_counters;
 pub use options::{AdminOptions, EdgeOptions};
 pub use packages::{node_package, python_package, python_packages};

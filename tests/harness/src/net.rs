@@ -12,8 +12,10 @@ use tokio::runtime::{Builder, Runtime};
 const PORTS: std::ops::Range<u16> = 10_240..32_000;
 /// The root of the repository.
 pub const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Pause between two attempts in [`eventually`].
+/// Pause between two attempts in [`eventually`] and [`until`].
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// Longest wait of [`until`]. Only a test that fails waits so long, so a busy machine has room.
+const UNTIL_MAX: Duration = Duration::from_secs(120);
 
 /// The runtime of the wires and upstreams, separate from the test's runtime, which a test may block.
 pub(crate) static BACKGROUND: LazyLock<Runtime> = LazyLock::new(|| {
@@ -90,4 +92,10 @@ pub async fn eventually<T>(what: &str, within: Duration, mut probe: impl AsyncFn
         assert!(Instant::now() < end, "{what} did not happen within {within:?}");
         tokio::time::sleep(LOOK_AGAIN).await;
     }
+}
+
+/// Calls `holds` until it returns true; panics with `what` after two minutes. A test that asserts a bound, or needs what
+/// it waited for, takes [`eventually`].
+pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    eventually(what, UNTIL_MAX, async || holds().await.then_some(())).await;
 }

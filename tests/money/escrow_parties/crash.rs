@@ -7,7 +7,7 @@ use clock::now_ms;
 use domain::intent::Reason;
 use domain::mode::Mode;
 use harness::scripts::crashing_at;
-use harness::{Admin, AdminOptions, Caller, Cli, Reply, eventually};
+use harness::{Admin, AdminOptions, Caller, Cli, Reply, eventually, until};
 use serde_json::json;
 use std::time::Duration;
 use store::escrow::script::{Ended, Requester, Verdict, Winner, decide, end_dispute};
@@ -101,10 +101,7 @@ async fn a_key_that_won_cannot_be_reused_before_its_intent_arrives() {
     let other = with_key(&of_payee, "dispute", number).await;
     problem(&other, 422, "IDEMPOTENCY_KEY_REUSED");
     assert_eq!(payer_status(&world, number).await, EscrowStatus::Released);
-    eventually("the delivery", WORKER, async || {
-        (payee.balance().await == usd(1)).then_some(())
-    })
-    .await;
+    until("the delivery", async || payee.balance().await == usd(1)).await;
 }
 
 async fn payer_status(world: &World, number: u64) -> EscrowStatus {
@@ -214,10 +211,7 @@ async fn only_the_money_waits_for_a_wallet_that_filled_up() {
     // There is room again: the money arrives, and nothing is written twice.
     let back = json!({ "from": payee.owner, "to": "user", "amount": 1 });
     success(&caller.post("/v1/wallet/transfer", back).await, 200);
-    eventually("the money", WORKER, async || {
-        (in_transit(&world, &payer).await == 0).then_some(())
-    })
-    .await;
+    until("the money", async || in_transit(&world, &payer).await == 0).await;
     assert_eq!(payee.balance().await, full);
     let credit = payee.transactions().await.pop().unwrap();
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::fixture::{EVERYTHING, Fixture, append, archive_at, line, number};
 use domain::entry::Entry;
-use harness::{Admin, AdminOptions, Cli, Gate, GateSide, Redis, Wire, eventually};
+use harness::{Admin, AdminOptions, Cli, Gate, GateSide, Redis, Wire, eventually, until};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -254,19 +254,19 @@ async fn a_store_that_stops_answering_is_no_failure_of_the_archive() {
     wire.put_gate(&gate);
     let admin = Admin::start(options_at(&wire.redis_url(), &fixture, TINY));
     fixture.fill(40).await;
-    eventually("a round that failed", WAIT, async || {
+    until("a round that failed", async || {
         let logs = admin.logs();
         let mut failed = logs
             .lines()
             .filter(|line| line.contains("a worker's round failed"));
-        failed.any(|line| line.contains("archiver")).then_some(())
+        failed.any(|line| line.contains("archiver"))
     })
     .await;
     assert_eq!(gate.stopped(), 1);
     gate.open();
-    eventually("the rest to be archived", WAIT, async || {
+    until("the rest to be archived", async || {
         let backlog = fixture.chain().backlog().await.unwrap();
-        (backlog.live <= 10).then_some(())
+        backlog.live <= 10
     })
     .await;
     let failed: Option<u64> = admin.metric("tollgate_admin_archiving_failed_total");

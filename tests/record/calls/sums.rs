@@ -7,12 +7,10 @@ use domain::id::Kind;
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};
 use domain::timestamp::{iso_from_ms, ms_from_iso};
-use harness::{Caller, assert_fields, eventually};
+use harness::{Caller, assert_fields, until};
 use serde_json::{Value, json};
-use std::time::Duration;
 use store::audit::chain::Chain;
 
-const SOON: Duration = Duration::from_secs(60);
 const COUNT: u64 = 700;
 /// Entries that stay in the store.
 const STAY: u64 = 150;
@@ -144,10 +142,10 @@ async fn and_so_they_are_from_the_archive() {
     .await;
     let written = Written::write(&world, COUNT).await;
     let chain = Chain::new(&world.store, written.account.keys.live());
-    eventually("the entries are archived", SOON, async || {
+    until("the entries are archived", async || {
         // Before the server seals the entries, none of them counts as live.
         let backlog = chain.backlog().await.unwrap();
-        (backlog.live <= STAY && backlog.movable >= COUNT).then_some(())
+        backlog.live <= STAY && backlog.movable >= COUNT
     })
     .await;
     everything_is_read(&written, false).await;

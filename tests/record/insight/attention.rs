@@ -5,11 +5,8 @@ use crate::stage::Stage;
 use crate::world::{World, success, text};
 use domain::mode::Mode;
 use domain::permission::Permission;
-use harness::{Answer, Caller, Upstream, assert_fields, eventually, open_cap};
+use harness::{Answer, Caller, Upstream, assert_fields, open_cap, until};
 use serde_json::{Value, json};
-use std::time::Duration;
-
-const SOON: Duration = Duration::from_secs(60);
 
 async fn of_kind(caller: &Caller, kind: &str) -> Vec<Value> {
     let view = overview(caller, "?days=1").await;
@@ -116,9 +113,9 @@ async fn webhooks_that_fail_wait_until_they_deliver() {
     let made = success(&caller.send("POST", &test, &[], "").await, 200);
     let deliveries = format!("/v1/webhooks/{id}/deliveries");
     let given_up = async |status: &str| {
-        eventually("the delivery's end", SOON, async || {
+        until("the delivery's end", async || {
             let listed = success(&caller.get(&deliveries).await, 200);
-            (listed["deliveries"][0]["status"] == status).then_some(())
+            listed["deliveries"][0]["status"] == status
         })
         .await;
     };
@@ -142,10 +139,7 @@ async fn kept_holds_wait_until_they_are_corrected() {
     let estimate = 1_234_567;
     let life = std::time::Duration::from_millis(1);
     let name = client.agent.open_hold(&client.key_id, estimate, life).await;
-    eventually("the reaper", SOON, async || {
-        (client.agent.kept_holds().await == 1).then_some(())
-    })
-    .await;
+    until("the reaper", async || client.agent.kept_holds().await == 1).await;
     let kept = of_kind(&client.api, "kept_hold").await;
     assert_fields!(kept[0], { "id": name.allow_id, "agentId": "bot" });
     let view = overview(&client.api, "?days=1").await;

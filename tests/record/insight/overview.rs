@@ -208,10 +208,7 @@ async fn a_call_under_way_is_held_and_counts_today_but_on_no_day_yet() {
     let key = success(&caller.post("/v1/agents/bot/virtual-keys", json!({})).await, 201);
     let bot = edge.caller(key["secret"].as_str().unwrap());
     let calling = tokio::spawn(async move { bot.chat(chat_body("gpt-4o-mini", "hello")).await });
-    harness::eventually("the call", Duration::from_secs(60), async || {
-        (upstream.arrived() > 0).then_some(())
-    })
-    .await;
+    harness::until("the call", async || upstream.arrived() > 0).await;
     let view = overview(&caller, "").await;
     let held = nanos(&view["spend"]["heldUsd"]);
     assert!(held > 0);

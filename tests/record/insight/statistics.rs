@@ -6,15 +6,13 @@ use crate::stage::Stage;
 use crate::world::{BINARY, World, success};
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};
-use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, Store, eventually};
+use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, Store, until};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::Duration;
 use store::audit::chain::Chain;
 use store::audit::statistics::{AGENTS_MAX, DAYS_KEPT, Day};
 
-const SOON: Duration = Duration::from_secs(60);
 /// Days before today that the calls of a test were approved on.
 const DAYS: u64 = 3;
 const REASONS: [&str; 3] = ["daily_limit", "frozen", "rate_limited"];
@@ -292,8 +290,8 @@ async fn servers_that_race_and_are_killed_add_each_entry_once() {
         let before = writer.hashes().await.len();
         let (victim, other) = (start(), start());
         writer.write(part).await;
-        eventually("the servers seal some", SOON, async || {
-            (writer.hashes().await.len() > before).then_some(())
+        until("the servers seal some", async || {
+            writer.hashes().await.len() > before
         })
         .await;
         victim.kill9();

@@ -3,7 +3,7 @@
 use super::overview::overview;
 use crate::world::{BINARY, World, fresh, success, text};
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Caller, Wire, assert_fields, eventually};
+use harness::{Admin, AdminOptions, Caller, Wire, assert_fields, eventually, until};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -151,23 +151,17 @@ async fn a_threshold_is_noticed_once_by_two_servers_and_after_a_kill() {
     second.kill9();
     let third = start();
     for server in [&world.admin, &third] {
-        eventually("the gauge follows", SOON, async || {
-            (metric(server, reached) == 1).then_some(())
-        })
-        .await;
+        until("the gauge follows", async || metric(server, reached) == 1).await;
     }
     assert_eq!(noticed(&third, "day", "80"), 0, "it was noticed before");
     spend(&api, "buyer", "0.1").await;
-    eventually("95 % is noticed", SOON, async || {
+    until("95 % is noticed", async || {
         let both = noticed(&world.admin, "day", "95") + noticed(&third, "day", "95");
-        (both == 1).then_some(())
+        both == 1
     })
     .await;
     for server in [&world.admin, &third] {
-        eventually("the gauge follows", SOON, async || {
-            (metric(server, reached) == 0).then_some(())
-        })
-        .await;
+        until("the gauge follows", async || metric(server, reached) == 0).await;
     }
     let all = noticed(&world.admin, "day", "95") + noticed(&third, "day", "95");
     assert_eq!(all, 1);
@@ -190,26 +184,17 @@ async fn a_notice_is_not_lost_with_the_reply_of_the_store() {
     let recording = |percent: &str| format!("day {percent} buyer\r\n$10\r\n");
     wire.lose_reply_to(recording("80"), 1);
     spend(&api, "buyer", "0.85").await;
-    eventually("80 % is counted", SOON, async || {
-        (noticed(&server, "day", "80") == 1).then_some(())
-    })
-    .await;
+    until("80 % is counted", async || noticed(&server, "day", "80") == 1).await;
     assert_eq!((wire.replies_lost(), noticed(&server, "day", "50")), (1, 1));
 
     wire.lose_reply_to(recording("95"), 1);
     spend(&api, "buyer", "0.1").await;
-    eventually("95 % is recorded", SOON, async || {
-        (wire.replies_lost() == 2).then_some(())
-    })
-    .await;
+    until("95 % is recorded", async || wire.replies_lost() == 2).await;
     server.kill9();
     let next = start();
     let reached =
         |percent: &str| format!("tollgate_admin_thresholds_reached{{limit=\"day\",percent=\"{percent}\"}}");
-    eventually("the gauge follows", SOON, async || {
-        (metric(&next, &reached("95")) == 1).then_some(())
-    })
-    .await;
+    until("the gauge follows", async || metric(&next, &reached("95")) == 1).await;
     assert_eq!(metric(&next, &reached("80")), 0);
     assert_eq!(noticed(&next, "day", "95"), 0, "it was recorded before");
 }

@@ -4,7 +4,7 @@ use crate::audit_writer::{AuditWriter, lines};
 use crate::world::{FULL, World, problem};
 use domain::mode::Mode;
 use futures::StreamExt;
-use harness::{AdminOptions, Caller, assert_fields, eventually};
+use harness::{AdminOptions, Caller, assert_fields, eventually, until};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -129,8 +129,8 @@ async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
     drop((first, second));
     // The trail of test mode is empty; it can be verified once the verification of the long one has ended.
     for (_, caller) in &callers {
-        eventually("a turn", SOON, async || {
-            (caller.get("/v1/audit/verify").await.status == 200).then_some(())
+        until("a turn", async || {
+            caller.get("/v1/audit/verify").await.status == 200
         })
         .await;
     }
