@@ -3,7 +3,7 @@
 
 use crate::load::Load;
 use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
-use domain::entry::{Entry, HoldOutcome};
+use domain::entry::HoldOutcome;
 use domain::id::Kind;
 use domain::plan::Plan;
 use harness::{Answer, Cli, Nanos, Store};
@@ -11,15 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::call::authorize::{AUTHORIZE, AccountView, Authorize, Charge, Outcome};
-use store::call::extend::{Extend, Extended};
 use store::call::hold::{AsOf, HoldName};
 use store::call::reap::sweep;
 use store::call::settle::{SETTLE, Settle, Settled};
 use store::call::void::{VOID, Voided, void};
 use store::script::Script;
 
-/// `settle` of the previous release.
-const EARLIER_SETTLE: &str = include_str!("earlier/settle.lua");
 const OTHERS_COST: u64 = 777;
 const OTHERS_CALLS: u64 = 60;
 
@@ -185,81 +182,4 @@ async fn a_call_is_settled_once_whichever_version_comes_first() {
     let bucket = site.bot.account.keys.bucket();
     let kept = sweep(&other, bucket, clock::now_ms()).await.expect("a sweep");
     assert!(kept.is_empty(), "{kept:?}");
-}
-
-/// Settles as an edge of the previous release did, with its script and its arguments. Returns the reply.
-fn settle_as_before(site: &Site, name: &HoldName, estimate: u64, cost: u64) -> String {
-    let keys = &site.bot.account.keys;
-    let (bucket, id) = (keys.bucket(), name.allow_id.as_str());
-    let (estimate, cost) = (estimate.to_string(), cost.to_string());
-    site.redis.command(&[
-        "EVAL",
-        EARLIER_SETTLE,
-        "8",
-        &keys.record(),
-        &keys.live().agent(&name.agent),
-        &keys.live().run(&name.agent, &name.run),
-        &bucket.hold(id),
-        &bucket.due(),
-        &bucket.kept(),
-        &bucket.kept_hold(id),
-        &keys.live().audit(),
-        id,
-        &estimate,
-        &cost,
-        "settled",
-    ])
-}
-
-/// During an upgrade, calls end with lines of both versions in one trail, and the previous release settles a hold that
-/// this one extended, from the estimate that it knows.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lines_of_the_release_before_and_of_this_one_are_one_trail() {
-    const BY: u64 = 1_001;
-    let site = Site::new().await;
-    let (edge, store) = (site.edge(), site.redis.store());
-    let caller = edge.caller(&site.key);
-    for round in 0..3 {
-        assert_eq!(caller.chat(body(false)).await.status, 200);
-        let name = approved(&site, &store, ESTIMATE).await;
-        assert_eq!(settle_as_before(&site, &name, ESTIMATE, OTHERS_COST), "settled");
-        let name = approved(&site, &store, ESTIMATE).await;
-        let plan = Plan::default();
-        let view = AccountView {
-            plan: "enterprise".to_owned(),
-            ..AccountView::default()
-        };
-        let extend = Extend {
-            name: &name,
-            key_id: &site.key_id,
-            view: &view,
-            plan: &plan,
-            from: Nanos::new(ESTIMATE).expect("an amount"),
-            to: Nanos::new(ESTIMATE + BY).expect("an amount"),
-            hold_life: Duration::from_secs(100),
-        };
-        let extended = extend.execute(&name.keys(), &store).await.expect("an answer");
-        assert!(matches!(extended, Extended::Extended { .. }), "{extended:?}");
-        assert_eq!(settle_as_before(&site, &name, ESTIMATE, 1), "mismatch", "{round}");
-        assert_eq!(
-            settle_as_before(&site, &name, ESTIMATE + BY, OTHERS_COST),
-            "settled"
-        );
-    }
-    site.settled_at(3 * (ACTUAL + 2 * OTHERS_COST)).await;
-    let log = site.bot.account.keys.live().audit();
-    let lines: Vec<String> = site.redis.command(&["LRANGE", &log, "0", "-1"]);
-    let calls = (1_u64..)
-        .zip(&lines)
-        .map(|(seq, line)| Entry::of_line(seq, line.as_bytes()));
-    let calls: Vec<Entry> = calls.filter(|entry| entry.kind == "decision.approved").collect();
-    let is_measured: Vec<bool> = calls
-        .iter()
-        .map(|entry| entry.data.contains_key("call"))
-        .collect();
-    assert_eq!(is_measured, [true, false, false].repeat(3));
-    let account = site.bot.account.id.as_str();
-    let verified = Cli::new(ADMIN, site.redis.url()).json(&["audit", "verify", "--account", account]);
-    assert_eq!(verified["ok"], true, "{verified}");
-    assert_eq!(verified["entries"], lines.len(), "{verified}");
 }

@@ -32,31 +32,27 @@ pub enum Item {
         estimate_nanos: u64,
         /// The final charge.
         cost_nanos: u64,
-        /// Method by which the cost was determined, as in the audit trail; `None` in journals of earlier versions.
-        #[serde(default)]
-        how: Option<String>,
+        /// How the call ended, as in the audit trail.
+        #[serde(with = "how")]
+        how: HoldOutcome,
         /// The current charge if the last extension of the hold, whose reply was lost, took effect.
         #[serde(default)]
         extension_nanos: Option<u64>,
-        /// Measurements in their stored form; `None` in journals of earlier versions.
+        /// Measurements in their stored form; `None` of a call without an answer.
         #[serde(default)]
         measured: Option<String>,
-        /// Epoch of the hold's ledger; `None` in journals of earlier versions.
-        #[serde(default)]
-        epoch: Option<String>,
+        /// Epoch of the hold's ledger.
+        epoch: String,
         /// Version of the account with the hold.
-        #[serde(default)]
         as_of: AsOf,
     },
     /// Refunds the hold of an execution whose reply was lost, or prevents it.
     Void {
         /// Account, agent, run and decision id.
         name: [String; 4],
-        /// Epoch of the ledger; `None` in journals of earlier versions.
-        #[serde(default)]
-        epoch: Option<String>,
+        /// Epoch of the ledger.
+        epoch: String,
         /// Last known version of the account before the execution.
-        #[serde(default)]
         as_of: AsOf,
     },
 }
@@ -78,10 +74,10 @@ impl Item {
             name: to_words(name),
             estimate_nanos: estimate.get(),
             cost_nanos: cost.get(),
-            how: Some(how.as_str().to_owned()),
+            how,
             extension_nanos: extension.map(Nanos::get),
             measured: measured.as_ref().map(Measured::to_word),
-            epoch: Some(origin.ledger.epoch.clone()),
+            epoch: origin.ledger.epoch.clone(),
             as_of: origin.as_of,
         }
     }
@@ -90,7 +86,7 @@ impl Item {
     pub fn void(name: HoldName, origin: &Origin) -> Self {
         Self::Void {
             name: to_words(name),
-            epoch: Some(origin.ledger.epoch.clone()),
+            epoch: origin.ledger.epoch.clone(),
             as_of: origin.as_of,
         }
     }
@@ -129,11 +125,10 @@ impl Item {
         }
     }
 
-    /// Returns whether the hold belongs to the ledger with this epoch. True for every ledger if the item has no epoch:
-    /// account ids are random, so another ledger has no such account.
+    /// Returns whether the hold belongs to the ledger with this epoch.
     pub fn is_of(&self, ledger: &str) -> bool {
         let (Self::Settle { epoch, .. } | Self::Void { epoch, .. }) = self;
-        epoch.as_ref().is_none_or(|epoch| epoch == ledger)
+        epoch == ledger
     }
 
     /// Returns the account version from which on the store can report the hold as missing.
@@ -159,7 +154,7 @@ impl Item {
             name: self.name(),
             estimate: Nanos::from_stored(*estimate_nanos),
             cost: Nanos::from_stored(*cost_nanos),
-            how: to_how(how.as_deref(), *estimate_nanos, *cost_nanos),
+            how: *how,
             extension: extension_nanos.map(Nanos::from_stored),
             measured: measured.as_deref().and_then(Measured::parse),
             ended_by: None,
@@ -171,13 +166,21 @@ fn to_words(name: HoldName) -> [String; 4] {
     [name.account, name.agent, name.run, name.allow_id]
 }
 
-/// Parses the audit trail's value; infers it from the cost if the journal has none.
-fn to_how(word: Option<&str>, estimate_nanos: u64, cost_nanos: u64) -> HoldOutcome {
-    word.and_then(HoldOutcome::parse).unwrap_or(match cost_nanos {
-        cost if cost == estimate_nanos => HoldOutcome::Estimated,
-        0 => HoldOutcome::Released,
-        _ => HoldOutcome::Settled,
-    })
+/// The outcome of a call in a journal. A word of a later version makes the line unreadable, so that it is left to that
+/// version.
+mod how {
+    use super::HoldOutcome;
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::Serializer;
+
+    pub fn serialize<S: Serializer>(how: &HoldOutcome, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(how.as_str())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HoldOutcome, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        HoldOutcome::parse(&word).ok_or_else(|| D::Error::custom("an unknown outcome"))
+    }
 }
 
 #[cfg(test)]
@@ -185,36 +188,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_of_an_earlier_version_is_read() {
-        for (cost, how) in [
-            (100, HoldOutcome::Estimated),
-            (0, HoldOutcome::Released),
-            (30, HoldOutcome::Settled),
-            (170, HoldOutcome::Settled),
-        ] {
-            let line = format!(
-                r#"{{"do":"settle","name":["acct_1","bot","r","allow_1"],"estimate_nanos":100,"cost_nanos":{cost}}}"#
-            );
-            let item: Item = serde_json::from_str(&line).unwrap();
-            let settle = item.to_settle().unwrap();
-            assert_eq!((settle.how, settle.measured), (how, None), "{cost}");
-            assert_eq!(settle.extension, None);
-            assert!(item.is_of("any ledger") && item.as_of() == AsOf::default());
-        }
-        assert_eq!(to_how(Some("released"), 0, 0), HoldOutcome::Released);
-        assert_eq!(to_how(None, 0, 0), HoldOutcome::Estimated);
-    }
-
-    #[test]
     fn an_item_is_read_back_from_its_line() {
         let item = Item::Settle {
             name: ["acct_1", "bot", "r", "allow_1"].map(str::to_owned),
             estimate_nanos: 100,
             cost_nanos: 170,
-            how: Some("settled".to_owned()),
+            how: HoldOutcome::Settled,
             extension_nanos: Some(250),
             measured: Some("chat.completions,0,,9,0,12,812,,completed,0".to_owned()),
-            epoch: Some("abc".to_owned()),
+            epoch: "abc".to_owned(),
             as_of: AsOf {
                 generation: 2,
                 version: 9,
@@ -227,5 +209,8 @@ mod tests {
         assert_eq!(settle.extension, Nanos::new(250));
         let measured = settle.measured.unwrap();
         assert_eq!((measured.input_tokens, measured.latency_ms), (Some(9), Some(812)));
+        let of_a_later_version = line.replace("\"settled\"", "\"adjusted\"");
+        assert_ne!(of_a_later_version, line);
+        assert!(serde_json::from_str::<Item>(&of_a_later_version).is_err());
     }
 }

@@ -237,7 +237,7 @@ pub(super) mod tests {
     pub fn item(id: &str) -> Item {
         Item::Void {
             name: ["acct_1", "bot", "r", id].map(str::to_owned),
-            epoch: None,
+            epoch: String::new(),
             as_of: AsOf::default(),
         }
     }
@@ -248,10 +248,10 @@ pub(super) mod tests {
             name: ["acct_1", "bot", "r", id].map(str::to_owned),
             estimate_nanos: 100,
             cost_nanos: 170,
-            how: None,
+            how: domain::entry::HoldOutcome::Settled,
             extension_nanos: None,
             measured: None,
-            epoch: None,
+            epoch: String::new(),
             as_of: AsOf::default(),
         }
     }

@@ -71,10 +71,10 @@ fn settlement(epoch: &str) -> Item {
         name: ["acct_1", "bot", "r", "allow_2"].map(str::to_owned),
         estimate_nanos: 100,
         cost_nanos: 170,
-        how: Some("settled".to_owned()),
+        how: domain::entry::HoldOutcome::Settled,
         extension_nanos: None,
         measured: None,
-        epoch: Some(epoch.to_owned()),
+        epoch: epoch.to_owned(),
         as_of: AsOf::default(),
     }
 }
