@@ -139,29 +139,3 @@ async fn a_pending_deposit_of_an_account_that_vanished_is_not_announced() {
     );
     assert_eq!(places(&world, "r").await, Vec::<String>::new());
 }
-
-/// References that an earlier version stored are shown, confirmed and repeated as before, and not used again.
-#[tokio::test]
-async fn a_reference_of_an_earlier_version_still_works() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    fixture.bot("bot").await;
-    let wallet = fixture.place(&world, "bot").await;
-    for reference in ["inv-9 ", "inv\u{ad}-9"] {
-        let body =
-            json!({ "wallet": "bot", "amount": "0.000000001", "reference": reference, "pending": true });
-        let refused = fixture.caller.post("/v1/wallet/deposits", body.clone()).await;
-        problem(&refused, 400, "VALIDATION");
-        let once = once(&fixture);
-        let made = deposit(&world.store, &fixture, (&wallet, 1), (reference, &once)).await;
-        assert!(matches!(made.unwrap(), Made::Done { again: false, .. }));
-        let again = success(&fixture.caller.post("/v1/wallet/deposits", body).await, 200);
-        assert_eq!(again["replayed"], json!(true));
-        let confirm = json!({ "reference": reference });
-        success(
-            &fixture.caller.post("/v1/wallet/deposits/confirm", confirm).await,
-            200,
-        );
-    }
-    assert_eq!(fixture.balance(&world, "bot").await, 2);
-}

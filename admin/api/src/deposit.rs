@@ -24,7 +24,7 @@ use endpoint::{Answer, Code, Fields, Problem, Reply, WalletName, operations};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::deposit::script::{Confirmation, Confirmed, Made, NewDeposit};
-use store::deposit::{Deposit, DepositState, REFERENCE_MAX, is_reference};
+use store::deposit::{Deposit, DepositState, is_reference};
 use store::intent::IntentRecord;
 use utoipa::ToSchema;
 
@@ -37,8 +37,8 @@ operations! {
     POST "/wallet/deposits/confirm", key(Write, Owner), Both, PerMinute, confirm, Confirmed, AlwaysAllowed;
 }
 
-/// Rules for the reference of a new deposit.
-pub const PLAIN: &str = "one visible line: no blanks at its ends, no other white space than single spaces, letters in \
+/// Rules for the reference of a deposit.
+pub const PLAIN: &str = "1 to 200 characters in one visible line: no blanks at its ends, no other white space than single spaces, letters in \
                          their composed form (NFC), and no characters that show nothing or turn the text";
 
 /// The body of a deposit, read.
@@ -124,7 +124,6 @@ pub async fn create(call: Call) -> Answer {
     if let Some(record) = &request.identity.record {
         return replay(&call, record).await;
     }
-    require_plain(&call, &request.reference).await?;
     for _ in 0..ATTEMPTS {
         if let Some(answer) = attempt(&call, &request).await? {
             return answer;
@@ -187,18 +186,6 @@ fn reference(body: &Fields<'_>) -> Result<String, Problem> {
     let reference = body.string("reference")?.required("reference")?;
     match is_reference(&reference) {
         true => Ok(reference),
-        false => {
-            let message = format!("reference must be 1 to {REFERENCE_MAX} printable characters.");
-            Err(Problem::validation(message))
-        }
-    }
-}
-
-/// Refuses a new deposit whose reference could be mistaken for another one.
-async fn require_plain(call: &Call, reference: &str) -> Result<(), Problem> {
-    let realm = call.realm();
-    match Deposit::may_be_called(&call.state.store, &realm, reference).await? {
-        true => Ok(()),
         false => Err(Problem::validation(format!("reference must be {PLAIN}."))),
     }
 }

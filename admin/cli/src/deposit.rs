@@ -5,7 +5,7 @@ use super::value;
 use crate::document::document;
 use crate::failure::Failure;
 use crate::report::Report;
-use api::{FoundWallet, PLAIN_REFERENCE, WALLET_ATTEMPTS, look_up_wallet, other_state};
+use api::{FoundWallet, WALLET_ATTEMPTS, look_up_wallet, other_state};
 use clap::{Args, Subcommand};
 use clock::now_ms;
 use domain::id::Kind;
@@ -93,9 +93,6 @@ impl Make {
         context.account(&self.account).await?;
         context.learn_version(&self.account).await;
         let scope = Scope::of_operator(&self.account, self.mode);
-        if !Record::may_be_called(&context.store, &scope.realm(), &self.reference).await? {
-            return Err(Failure::usage(format!("--reference must be {PLAIN_REFERENCE}")));
-        }
         for _ in 0..WALLET_ATTEMPTS {
             match self.attempt(context, &scope).await? {
                 Made::Done { deposit, again } => {

@@ -1,5 +1,6 @@
 //! Values on the command line, validated before anything is changed.
 
+use api::PLAIN_REFERENCE;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use domain::blocked::parse_range;
 use domain::id::Kind;
@@ -15,7 +16,7 @@ use endpoint::WalletName;
 use ipnet::IpNet;
 use sandbox::DELAY_MAX;
 use std::time::Duration;
-use store::deposit::{REFERENCE_MAX, is_reference};
+use store::deposit::is_reference;
 
 /// The longest time.
 const TIME_MS_MAX: u64 = 3_600_000;
@@ -192,9 +193,7 @@ pub(super) fn wallet(text: &str) -> Result<WalletName, String> {
 pub(super) fn reference(text: &str) -> Result<String, String> {
     match is_reference(text) {
         true => Ok(text.to_owned()),
-        false => Err(format!(
-            "a reference has 1 to {REFERENCE_MAX} printable characters"
-        )),
+        false => Err(format!("a reference must be {PLAIN_REFERENCE}")),
     }
 }
 

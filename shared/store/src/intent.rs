@@ -12,7 +12,7 @@ mod old;
 mod outcome;
 mod texts;
 
-pub use list::{IntentPosition, Listed};
+pub use list::Listed;
 pub use lists::IntentLists;
 pub use old::SEGMENTS_AT_ONCE;
 pub use texts::Texts;
@@ -55,8 +55,7 @@ pub struct IntentRecord {
     pub note: Option<String>,
     /// The request's other fields, as JSON.
     pub request: String,
-    /// Run of a spend, empty without one; `None` for other kinds and for records of an earlier version, whose `request`
-    /// names it.
+    /// Run of a spend; `None` without one, and for other kinds.
     pub run: Option<String>,
     /// Id of the policy that allowed a spend.
     pub policy: Option<String>,
@@ -70,7 +69,7 @@ pub struct IntentRecord {
     pub escrow: Option<u64>,
     /// Hash of the timeline's last entry.
     pub head: String,
-    /// Number in the account and mode; 0 for records of an earlier version.
+    /// Number in the account and mode.
     pub seq: u64,
     /// Number counted from its decision, if it waited for one.
     pub filed: Option<u64>,
@@ -201,7 +200,7 @@ impl IntentRecord {
             decision,
             note: get("note").cloned(),
             request: get("request")?.clone(),
-            run: get("run").cloned(),
+            run: get("run").filter(|run| !run.is_empty()).cloned(),
             policy: get("policy").cloned(),
             transaction: get("txn").cloned(),
             balance: match get("balance").map(String::as_str) {
@@ -211,7 +210,7 @@ impl IntentRecord {
             charged: optional("day")?.zip(optional("month")?),
             escrow: optional("escrow")?,
             head: get("head")?.clone(),
-            seq: optional("seq")?.unwrap_or(0),
+            seq: number("seq")?.ok()?,
             filed: optional("filed")?,
         })
     }

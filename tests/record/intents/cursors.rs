@@ -158,37 +158,3 @@ async fn pages_by_cursor_are_the_list_wherever_the_intents_are() {
     }
     assert_eq!(fixture.live(), 0);
 }
-
-/// Intents that an earlier version made have no number: they are listed by their times.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn intents_of_an_earlier_version_are_met_once() {
-    let fixture = Fixture::build().await;
-    for round in 0..2 {
-        fixture.make_some_of_each(round).await;
-    }
-    let old = ids(&fixture, "").await;
-    for id in &old {
-        let key = fixture.account.keys.live().intent(id);
-        let _: u64 = fixture.world.redis.command(&["HDEL", &key, "seq", "filed"]);
-    }
-    fixture.make_some_of_each(2).await;
-    let cut = made_at(&fixture.all().await[20]);
-    for filter in LISTS {
-        let whole = ids(&fixture, filter).await;
-        for limit in [1, 4] {
-            let mut reader = Reader::new(filter, limit);
-            while reader.next.is_some() {
-                reader.read(&fixture).await;
-            }
-            assert_eq!(reader.met.len(), whole.len(), "{filter} in pages of {limit}");
-            assert!(reader.met.values().all(|count| *count == 1), "{:?}", reader.met);
-        }
-    }
-    let mut reader = Reader::new("", 2);
-    reader.read(&fixture).await;
-    fixture.move_until(cut).await.unwrap();
-    while reader.next.is_some() {
-        reader.read(&fixture).await;
-    }
-    assert_eq!(reader.met.len(), fixture.all().await.len());
-}

@@ -75,17 +75,13 @@ impl<'a> IntentFilter<'a> {
         *self == Self::default()
     }
 
-    /// Whether an intent that was read is shown; `None` if its texts are needed to tell. Only spends have a run.
-    pub(super) fn fits(&self, record: &IntentRecord) -> Option<bool> {
-        let others = self.agent.is_none_or(|agent| record.agent == agent)
+    /// Whether an intent is shown. Only spends have a run.
+    pub(super) fn fits(&self, record: &IntentRecord) -> bool {
+        self.agent.is_none_or(|agent| record.agent == agent)
             && self.kind.is_none_or(|kind| record.kind == kind)
             && self.state.is_none_or(|state| record.state == state)
             && self.from_ms.is_none_or(|from| record.at_ms >= from)
-            && self.to_ms.is_none_or(|to| record.at_ms < to);
-        match &self.run {
-            Some(_) if others && record.lacks_run() => None,
-            Some(_) => Some(others && record.run_id() == self.run),
-            None => Some(others),
-        }
+            && self.to_ms.is_none_or(|to| record.at_ms < to)
+            && (self.run.is_none() || record.run == self.run)
     }
 }

@@ -1,10 +1,9 @@
 //! Positions in a list of intents: in the store after an intent, or in the archive after some intents of a segment.
 
 use store::StoreError;
-use store::intent::IntentPosition;
 
 /// End of a page of intents.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     /// In the store.
     Live(Live),
@@ -13,11 +12,10 @@ pub(super) enum Position {
 }
 
 /// After an intent in the store.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Live {
-    pub(super) id: String,
-    /// Position of that intent.
-    pub(super) position: IntentPosition,
+    /// Position of that intent in the list.
+    pub(super) position: u64,
     /// Number of archived intents when the first page was read. Those are read when the store has no more.
     pub(super) archived: u64,
     /// Number of the last intent archived since then that has been read.
@@ -39,9 +37,13 @@ impl Position {
     pub(super) fn text(&self) -> String {
         match self {
             Self::Live(live) => {
-                let IntentPosition { number, at_ms } = live.position;
-                let (archived, drained, skip) = (live.archived, live.drained, live.skip);
-                format!("live {number} {at_ms} {archived} {drained} {skip} {}", live.id)
+                let Live {
+                    position,
+                    archived,
+                    drained,
+                    skip,
+                } = live;
+                format!("live {position} {archived} {drained} {skip}")
             }
             Self::Archived(Archived { first, skip }) => format!("archive {first} {skip}"),
         }
@@ -56,21 +58,12 @@ impl Position {
         let kind = words.next()?;
         let mut number = || words.next()?.parse().ok();
         let position = match kind {
-            "live" => {
-                let position = IntentPosition {
-                    number: number()?,
-                    at_ms: number()?,
-                };
-                let (archived, drained, skip) = (number()?, number()?, number()?);
-                let id = words.next()?.to_owned();
-                Self::Live(Live {
-                    id,
-                    position,
-                    archived,
-                    drained,
-                    skip,
-                })
-            }
+            "live" => Self::Live(Live {
+                position: number()?,
+                archived: number()?,
+                drained: number()?,
+                skip: number()?,
+            }),
             "archive" => Self::Archived(Archived {
                 first: number()?,
                 skip: number()?,
@@ -88,8 +81,7 @@ mod tests {
     #[test]
     fn positions_are_read_back_and_nothing_else_is() {
         let live = Position::Live(Live {
-            id: "int_1".to_owned(),
-            position: IntentPosition { number: 7, at_ms: 9 },
+            position: 7,
             archived: 200,
             drained: 400,
             skip: 3,
@@ -101,9 +93,9 @@ mod tests {
         for bad in [
             "",
             "live",
+            "live 1 2 3",
             "live 1 2 3 4 5",
-            "live 1 2 3 4 5 int_1 6",
-            "live 1 2 3 4 -5 int_1",
+            "live 1 2 3 -4",
             "archive 1",
             "archive 1 2 3",
             "archive one 2",

@@ -18,8 +18,8 @@ const LATE_MS: u64 = 600_000;
 
 impl Intents<'_> {
     /// The intents of a list that fit, newest first. None of a time before `since_ms` fits, so the search ends where
-    /// the list is older. `fits` judges a brief intent, and returns `None` if it needs the texts. A page with a next
-    /// position may be short or empty; its total counts the matches up to its end.
+    /// the list is older. `fits` judges an intent without its texts. A page with a next position may be short or empty;
+    /// its total counts the matches up to its end.
     ///
     /// # Errors
     /// As [`Intents::list`].
@@ -27,14 +27,14 @@ impl Intents<'_> {
         &self,
         (index, since_ms): (IntentIndex<'_>, Option<u64>),
         page: Page<'_>,
-        fits: impl Fn(&IntentRecord) -> Option<bool>,
+        fits: impl Fn(&IntentRecord) -> bool,
     ) -> Result<FilteredPage<IntentRecord>, StoreError> {
         let (mut skip, mut next) = match page.start {
             Start::Offset(offset) => (offset, None),
             Start::After(position) => (0, Some(position.to_owned())),
         };
         let is_over = |record: &IntentRecord| {
-            let at_ms = record.position_in(index).at_ms.saturating_add(LATE_MS);
+            let at_ms = record.listed_ms(index).saturating_add(LATE_MS);
             since_ms.is_some_and(|since| at_ms < since)
         };
         let (mut found, mut total, mut read) = (Vec::new(), 0, 0);
@@ -46,11 +46,7 @@ impl Intents<'_> {
             let count = step.records.len();
             read += count;
             next = step.next.filter(|_| !step.records.last().is_some_and(is_over));
-            for record in step
-                .records
-                .into_iter()
-                .filter(|record| fits(record) == Some(true))
-            {
+            for record in step.records.into_iter().filter(&fits) {
                 total += 1;
                 match skip {
                     0 => found.push(record),
@@ -63,7 +59,7 @@ impl Intents<'_> {
                 break;
             }
         }
-        self.add_texts(&mut found, |_| true).await?;
+        self.add_texts(&mut found).await?;
         Ok(FilteredPage {
             is_partial: next.is_some(),
             part: Part {
@@ -80,14 +76,12 @@ impl Intents<'_> {
         index: IntentIndex<'_>,
         mut page: Page<'_>,
         room: usize,
-        fits: impl Fn(&IntentRecord) -> Option<bool>,
+        fits: impl Fn(&IntentRecord) -> bool,
     ) -> Result<Part<IntentRecord>, StoreError> {
         loop {
-            let mut part = self.page((index, Texts::Without), page).await?;
-            self.add_texts(&mut part.records, |record| fits(record).is_none())
-                .await?;
+            let part = self.page((index, Texts::Without), page).await?;
             let matches = part.records.iter().enumerate();
-            let mut matches = matches.filter(|(_, record)| fits(record) == Some(true));
+            let mut matches = matches.filter(|(_, record)| fits(record));
             let last = matches.nth(room.saturating_sub(1)).map(|(at, _)| at + 1);
             match last.filter(|end| *end < part.records.len()) {
                 Some(end) => page.limit = end,
@@ -96,17 +90,10 @@ impl Intents<'_> {
         }
     }
 
-    /// Reads the texts of the brief intents that `needs` accepts, from the archive where an intent moved meanwhile.
-    async fn add_texts(
-        &self,
-        records: &mut [IntentRecord],
-        needs: impl Fn(&IntentRecord) -> bool,
-    ) -> Result<(), StoreError> {
-        IntentRecord::add_texts(self.store, &self.realm, records, &needs).await?;
-        let moved = records
-            .iter_mut()
-            .filter(|record| record.is_brief() && needs(record));
-        for record in moved.collect::<Vec<_>>() {
+    /// Reads the texts of the brief intents, from the archive where an intent moved meanwhile.
+    async fn add_texts(&self, records: &mut [IntentRecord]) -> Result<(), StoreError> {
+        IntentRecord::add_texts(self.store, &self.realm, records).await?;
+        for record in records.iter_mut().filter(|record| record.is_brief()) {
             let whole = self.read(&record.id).await?;
             *record = whole.ok_or_else(|| StoreError::unexpected("an intent that left the store"))?;
         }

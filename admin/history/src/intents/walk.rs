@@ -6,7 +6,7 @@ use super::position::{Archived, Live, Position};
 use archive::intents::{IntentSegments, IntentsDescriptor};
 use std::sync::Arc;
 use store::StoreError;
-use store::intent::{IntentPosition, IntentRecord, Listed, Texts};
+use store::intent::{IntentRecord, Listed, Texts};
 use store::keys::IntentIndex;
 use store::page::{Part, Start};
 
@@ -106,14 +106,12 @@ impl<'a> Walk<'a> {
                 return Ok((total, Some(Position::Live(live))));
             }
         };
-        let of = (live.id.as_str(), live.position);
-        let room = self.room() as u64;
         let listed = IntentRecord::older(
             self.intents.store,
             &self.intents.realm,
             (self.index, self.texts),
-            of,
-            room,
+            live.position,
+            self.room() as u64,
         )
         .await?;
         let total = listed.total;
@@ -138,7 +136,6 @@ impl<'a> Walk<'a> {
     fn take_live(&mut self, listed: Listed, archived: u64, drained: u64) -> Option<Position> {
         let last = listed.records.last()?;
         let live = Live {
-            id: last.id.clone(),
             position: last.position_in(self.index),
             archived,
             drained,
@@ -183,7 +180,7 @@ impl<'a> Walk<'a> {
     async fn older_in(
         &self,
         segment: &Arc<IntentsDescriptor>,
-        position: IntentPosition,
+        position: u64,
     ) -> Result<Vec<IntentRecord>, StoreError> {
         if segment.count(self.index) == 0 {
             return Ok(Vec::new());

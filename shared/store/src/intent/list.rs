@@ -8,18 +8,6 @@ use crate::search::Search;
 use crate::{Store, StoreError};
 use domain::intent::State;
 
-/// Maximum number of intents of one millisecond that are searched for an intent without a number.
-const BESIDE_MAX: u64 = 200;
-
-/// Position of an intent in a list. Intents of an earlier version have no number: they come first, by time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct IntentPosition {
-    /// Its number in the list; 0 if an earlier version listed it.
-    pub number: u64,
-    /// Time of the request, or of the change to its state, in ms since 1970.
-    pub at_ms: u64,
-}
-
 /// A page of intents.
 #[derive(Debug)]
 pub struct Listed {
@@ -32,17 +20,19 @@ pub struct Listed {
 }
 
 impl IntentRecord {
-    /// Returns its position in a list.
-    pub fn position_in(&self, index: IntentIndex<'_>) -> IntentPosition {
+    /// Returns its position in a list: the number that it got when it was added.
+    pub fn position_in(&self, index: IntentIndex<'_>) -> u64 {
         match index {
-            IntentIndex::State(_) => IntentPosition {
-                number: self.filed.unwrap_or(self.seq),
-                at_ms: self.updated_at_ms(),
-            },
-            IntentIndex::All | IntentIndex::Kind(_) | IntentIndex::Agent(_) => IntentPosition {
-                number: self.seq,
-                at_ms: self.at_ms,
-            },
+            IntentIndex::State(_) => self.filed.unwrap_or(self.seq),
+            IntentIndex::All | IntentIndex::Kind(_) | IntentIndex::Agent(_) => self.seq,
+        }
+    }
+
+    /// Returns when it was added to a list: the time of the request, or of the change to its state, in ms since 1970.
+    pub fn listed_ms(&self, index: IntentIndex<'_>) -> u64 {
+        match index {
+            IntentIndex::State(_) => self.updated_at_ms(),
+            IntentIndex::All | IntentIndex::Kind(_) | IntentIndex::Agent(_) => self.at_ms,
         }
     }
 
@@ -72,21 +62,17 @@ impl IntentRecord {
         list.before(total.saturating_sub(offset), limit, total).await
     }
 
-    /// Lists at most `limit` intents that are older than `position`.
+    /// Lists at most `limit` intents before a position.
     pub async fn older(
         store: &Store,
         realm: &Realm,
         listed: (IntentIndex<'_>, Texts),
-        (id, position): (&str, IntentPosition),
+        position: u64,
         limit: u64,
     ) -> Result<Listed, StoreError> {
         let list = List::new(store, realm, listed);
         let total = list.length().await?;
         let end = list.first_at(position, total).await?;
-        let end = match position.number {
-            0 => end + list.beside(end, id).await?,
-            _ => end,
-        };
         list.before(end, limit, total).await
     }
 }
@@ -137,7 +123,7 @@ impl<'a> List<'a> {
     }
 
     /// Finds the first index before `end` with this position or a later one; `end` if there is none.
-    async fn first_at(&self, position: IntentPosition, end: u64) -> Result<u64, StoreError> {
+    async fn first_at(&self, position: u64, end: u64) -> Result<u64, StoreError> {
         let mut search = Search::between(0, end);
         while let Some(indexes) = search.positions() {
             let found = self.positions(&indexes).await?;
@@ -151,29 +137,16 @@ impl<'a> List<'a> {
     }
 
     /// Reads the positions of the intents at these indexes.
-    async fn positions(&self, indexes: &[u64]) -> Result<Vec<Option<IntentPosition>>, StoreError> {
+    async fn positions(&self, indexes: &[u64]) -> Result<Vec<Option<u64>>, StoreError> {
         let items = indexes.iter().map(|index| (&self.key, index));
         let ids: Vec<Option<String>> = self.store.each("LINDEX", items).await?;
         let fields = ids.iter().map(|id| {
             let key = self.realm.intent(id.as_deref().unwrap_or_default());
-            (key, &["seq", "filed", "at", "decided_at"])
+            (key, &["seq", "filed"])
         });
-        type Found = (Option<u64>, Option<u64>, Option<u64>, Option<u64>);
-        let found: Vec<Found> = self.store.each("HMGET", fields).await?;
+        let found: Vec<(Option<u64>, Option<u64>)> = self.store.each("HMGET", fields).await?;
         let is_state = matches!(self.index, IntentIndex::State(_));
-        let positions = found.into_iter().map(|(seq, filed, at, decided)| {
-            let (filed, decided) = if is_state { (filed, decided) } else { (None, None) };
-            Some(IntentPosition {
-                number: filed.or(seq).unwrap_or(0),
-                at_ms: decided.or(at)?,
-            })
-        });
-        Ok(positions.collect())
-    }
-
-    /// Returns the offset of the intent `id` from `start`, among those of its millisecond; 0 if it is missing.
-    async fn beside(&self, start: u64, id: &str) -> Result<u64, StoreError> {
-        let ids = self.ids(start, start + BESIDE_MAX).await?;
-        Ok(ids.iter().position(|found| found == id).unwrap_or(0) as u64)
+        let position = |(seq, filed): (_, Option<u64>)| filed.filter(|_| is_state).or(seq);
+        Ok(found.into_iter().map(position).collect())
     }
 }

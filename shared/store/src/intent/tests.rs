@@ -31,6 +31,7 @@ fn stored(state: &str, reason: &str, heads: &str) -> HashMap<String, String> {
         ("state", state),
         ("first", state),
         ("reason", reason),
+        ("seq", "1"),
     ];
     let mut fields: HashMap<String, String> = own
         .map(|(name, value)| (name.to_owned(), value.to_owned()))

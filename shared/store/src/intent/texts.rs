@@ -5,8 +5,6 @@ use super::IntentRecord;
 use crate::keys::Realm;
 use crate::page::records;
 use crate::{Store, StoreError};
-use domain::intent::Kind;
-use serde::Deserialize;
 use std::collections::HashMap;
 
 /// Whether intents are read with their texts, `request` and `note`.
@@ -46,35 +44,10 @@ const BRIEF: [&str; 24] = [
     "run",
 ];
 
-/// The relevant part of a spend's request.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Request {
-    run_id: Option<String>,
-}
-
 impl IntentRecord {
     /// Whether it was read without its texts. The request of a whole record is JSON, so it is not empty.
     pub const fn is_brief(&self) -> bool {
         self.request.is_empty()
-    }
-
-    /// Whether its run can be told only with its texts: an earlier version wrote the record, and it is brief.
-    pub fn lacks_run(&self) -> bool {
-        self.is_brief() && self.run.is_none() && self.kind == Kind::Spend
-    }
-
-    /// Returns the run of a spend; `None` without one, and for other kinds.
-    pub fn run_id(&self) -> Option<String> {
-        let of_request = || {
-            serde_json::from_str(&self.request)
-                .ok()
-                .and_then(|found: Request| found.run_id)
-        };
-        match &self.run {
-            Some(run) => Some(run.clone()).filter(|run| !run.is_empty()),
-            None => of_request().filter(|_| self.kind == Kind::Spend),
-        }
     }
 
     /// Reads the records of ids, in the same order.
@@ -100,15 +73,9 @@ impl IntentRecord {
         read.ok_or_else(|| StoreError::unexpected("intent record"))
     }
 
-    /// Reads the texts of the brief records that `needs` accepts. One that has left the store stays brief.
-    pub async fn add_texts(
-        store: &Store,
-        realm: &Realm,
-        all: &mut [Self],
-        needs: impl Fn(&Self) -> bool,
-    ) -> Result<(), StoreError> {
-        let needy = all.iter_mut().filter(|record| record.is_brief() && needs(record));
-        let needy: Vec<&mut Self> = needy.collect();
+    /// Reads the texts of the brief records. One that has left the store stays brief.
+    pub async fn add_texts(store: &Store, realm: &Realm, all: &mut [Self]) -> Result<(), StoreError> {
+        let needy: Vec<&mut Self> = all.iter_mut().filter(|record| record.is_brief()).collect();
         let ids = needy.iter().map(|record| record.id.clone()).collect();
         let found = records(store, ids, |id| realm.intent(id)).await?;
         for (record, (_, fields)) in needy.into_iter().zip(found) {

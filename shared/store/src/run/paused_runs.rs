@@ -40,10 +40,9 @@ impl Waiting {
             };
             let mut part = IntentRecord::waiting(store, realm, page, Texts::Without).await?;
             part.records.retain(|record| record.agent == agent);
-            IntentRecord::add_texts(store, realm, &mut part.records, IntentRecord::lacks_run).await?;
             for record in &part.records {
-                if let Some(run) = record.run_id() {
-                    found.entry(run).or_default().add(record);
+                if let Some(run) = &record.run {
+                    found.entry(run.clone()).or_default().add(record);
                 }
             }
             position = part.next;
