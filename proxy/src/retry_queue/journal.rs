@@ -224,6 +224,8 @@ fn create(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<File> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::fixture::EPOCH;
+    use domain::entry::HoldOutcome;
     use std::os::unix::fs::PermissionsExt as _;
     use std::process::Command;
     use store::call::hold::AsOf;
@@ -237,7 +239,7 @@ pub(super) mod tests {
     pub fn item(id: &str) -> Item {
         Item::Void {
             name: ["acct_1", "bot", "r", id].map(str::to_owned),
-            epoch: String::new(),
+            epoch: EPOCH.to_owned(),
             as_of: AsOf::default(),
         }
     }
@@ -248,10 +250,10 @@ pub(super) mod tests {
             name: ["acct_1", "bot", "r", id].map(str::to_owned),
             estimate_nanos: 100,
             cost_nanos: 170,
-            how: domain::entry::HoldOutcome::Settled,
+            how: HoldOutcome::Settled,
             extension_nanos: None,
             measured: None,
-            epoch: String::new(),
+            epoch: EPOCH.to_owned(),
             as_of: AsOf::default(),
         }
     }

@@ -69,7 +69,7 @@ pub struct IntentRecord {
     pub escrow: Option<u64>,
     /// Hash of the timeline's last entry.
     pub head: String,
-    /// Number in the account and mode.
+    /// Number in the account and mode; 0 for an intent of no list, such as a confirmation.
     pub seq: u64,
     /// Number counted from its decision, if it waited for one.
     pub filed: Option<u64>,
@@ -210,7 +210,7 @@ impl IntentRecord {
             charged: optional("day")?.zip(optional("month")?),
             escrow: optional("escrow")?,
             head: get("head")?.clone(),
-            seq: number("seq")?.ok()?,
+            seq: optional("seq")?.unwrap_or(0),
             filed: optional("filed")?,
         })
     }

@@ -3,6 +3,7 @@
 use super::super::journal::tests::item as void;
 use super::*;
 use crate::fixture::{EPOCH, Fixture, Reply, runs, text};
+use domain::entry::HoldOutcome;
 use store::call::hold::AsOf;
 use store::call::settle::SETTLE;
 use store::call::void::VOID;
@@ -71,7 +72,7 @@ fn settlement(epoch: &str) -> Item {
         name: ["acct_1", "bot", "r", "allow_2"].map(str::to_owned),
         estimate_nanos: 100,
         cost_nanos: 170,
-        how: domain::entry::HoldOutcome::Settled,
+        how: HoldOutcome::Settled,
         extension_nanos: None,
         measured: None,
         epoch: epoch.to_owned(),
