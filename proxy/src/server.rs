@@ -36,6 +36,8 @@ use pingora::server::{RunArgs, Server};
 use service::{EdgeService, Telemetry};
 use settings::{self, BadSettings, ProxySettings, Settings};
 use signals::Signals;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -164,20 +166,18 @@ fn buffers(is_tls: bool) -> L4BufferSettings {
 }
 
 /// Binds `proxy.listen`, and checks that `proxy.ops_listen` is free. With `--upgrade`, if either is in use, announces
-/// this process to the one that has the sockets.
+/// this process to the one that has the sockets. An address that cannot be bound for another reason ends the start.
 fn addresses(
     options: &Options,
     proxy: &ProxySettings,
     certificate: Option<&Certificate>,
 ) -> Result<(Option<Bound>, Option<Successor>), CannotStart> {
-    let bound = Bound::new("proxy.listen", proxy.listen);
-    let ops = Bound::new("proxy.ops_listen", proxy.ops_listen).map(drop);
+    let bound = bind("proxy.listen", proxy.listen, options.upgrade)?;
+    let ops = bind("proxy.ops_listen", proxy.ops_listen, options.upgrade)?;
     if !options.upgrade {
-        let bound = bound?;
-        return ops.map(|()| (Some(bound), None));
+        return Ok((bound, None));
     }
-    let bound = bound.ok();
-    if bound.is_some() && ops.is_ok() {
+    if bound.is_some() && ops.is_some() {
         tracing::info!("no process listens on proxy.listen and proxy.ops_listen: nothing to take over");
         return Ok((bound, None));
     }
@@ -189,6 +189,20 @@ fn addresses(
          code 1 and the running one goes on"
     );
     Ok((bound, Some(announced)))
+}
+
+/// Binds the address of the setting `key`. Returns `None` with `--upgrade` if it is in use: the running process may
+/// hand it over.
+fn bind(key: &str, address: SocketAddr, upgrade: bool) -> Result<Option<Bound>, CannotStart> {
+    match Bound::new(address) {
+        Ok(bound) => Ok(Some(bound)),
+        Err(error) if upgrade && error.kind() == ErrorKind::AddrInUse => {
+            // No error reports the address later if it belongs to another program, which hands nothing over.
+            tracing::warn!("{key} {address} is in use: only a running tollgate-proxy can hand it over");
+            Ok(None)
+        }
+        Err(error) => Err(CannotStart::from_io(&format!("{key} {address}"), &error)),
+    }
 }
 
 /// Reads and checks everything needed to create the components.

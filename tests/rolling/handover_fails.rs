@@ -3,6 +3,7 @@
 use crate::load::Load;
 use crate::site::{ACTUAL, ADMIN, SOON, Site, body};
 use harness::{Cli, ClosedPort, Edge, TEST_MASTER_KEY};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
@@ -152,6 +153,43 @@ async fn without_a_running_process_upgrade_is_a_plain_start() {
         edge.logs().contains("nothing to take over")
     })
     .await;
+}
+
+/// The unit always has `--upgrade`, and does not start again what could not take over.
+#[tokio::test]
+async fn an_address_of_another_program_is_named() {
+    for key in ["listen", "ops_listen"] {
+        let site = Site::new().await;
+        let other = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = other.local_addr().expect("an address").to_string();
+        let name = format!("TOLLGATE_PROXY__{}", key.to_uppercase());
+        let ended = site.ends_at_once(&name, &address).await;
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        let line = ended
+            .stderr
+            .lines()
+            .find(|line| line.contains(&format!("proxy.{key} {address} is in use")));
+        assert!(line.is_some_and(|line| line.contains("WARN")), "{ended:?}");
+        assert_eq!(
+            ended.stderr.matches(" is in use").count(),
+            1,
+            "the free address is not named: {ended:?}"
+        );
+    }
+}
+
+/// As without `--upgrade`: the service manager starts it again until the machine has the address.
+#[tokio::test]
+async fn an_address_that_the_machine_does_not_have_is_no_hand_over() {
+    for key in ["listen", "ops_listen"] {
+        let site = Site::new().await;
+        let name = format!("TOLLGATE_PROXY__{}", key.to_uppercase());
+        // 192.0.2.0/24 is for documentation.
+        let ended = site.ends_at_once(&name, "192.0.2.1:8080").await;
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        let named = format!("tollgate-proxy: proxy.{key} 192.0.2.1:8080: ");
+        assert!(ended.stderr.contains(&named), "{ended:?}");
+    }
 }
 
 #[tokio::test]

@@ -7,12 +7,15 @@
 use bytes::Bytes;
 use futures::TryStreamExt;
 use nix::sys::stat::{Mode, umask};
+use nix::unistd::Uid;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt, RetryConfig};
 use secrecy::ExposeSecret;
 use settings::{AuditSettings, BadSettings};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, lchown};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -150,14 +153,19 @@ impl ArchiveLocation {
         })
     }
 
-    /// Writes `bytes` to `path`, replacing existing content.
+    /// Writes `bytes` to `path`, replacing existing content. Files and folders that root writes belong to the owner of
+    /// the archive's directory, as all others do.
     ///
     /// # Errors
     /// [`LocationError`]; the object may have been written nevertheless.
     pub async fn put(&self, path: &str, bytes: Vec<u8>) -> Result<(), LocationError> {
         let writing = async {
             let at = self.at(path)?;
-            self.objects.put(&at, bytes.into()).await.map(drop)
+            self.objects.put(&at, bytes.into()).await?;
+            match Uid::effective().is_root() {
+                true => self.give_to_owner(&at),
+                false => Ok(()),
+            }
         };
         within("write", path, writing).await
     }
@@ -206,6 +214,32 @@ impl ArchiveLocation {
             Ok(names)
         };
         within("list", prefix, listing).await
+    }
+
+    /// Gives a new file of root, and the folders around it, to the owner of the archive's directory: root runs the
+    /// operator's commands, and the admin server and the backup could not read its files.
+    fn give_to_owner(&self, at: &Path) -> object_store::Result<()> {
+        let Some(files) = &self.files else {
+            return Ok(());
+        };
+        let named = |source: io::Error| object_store::Error::Generic {
+            store: "archive",
+            source: format!("its owner cannot be set: {source}").into(),
+        };
+        let mut below = files.path_to_filesystem(&self.base)?;
+        let owner = std::fs::metadata(&below).map_err(named)?;
+        for part in at.parts().skip(self.base.parts().count()) {
+            below.push(part.as_ref());
+            let about = std::fs::symlink_metadata(&below).map_err(named)?;
+            // The owner could have put a link there, to a file of root.
+            if about.is_symlink() {
+                break;
+            }
+            if about.uid() == Uid::effective().as_raw() && owner.uid() != about.uid() {
+                lchown(&below, Some(owner.uid()), Some(owner.gid())).map_err(named)?;
+            }
+        }
+        Ok(())
     }
 
     /// Refuses what is neither a file nor a directory: opening a pipe waits until somebody writes to it, and no

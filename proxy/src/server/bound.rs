@@ -4,9 +4,9 @@
 //! was bound before wait in its queue, so the edge may report that it is ready at any time. An occupied address is
 //! reported at once, which Pingora does only after many retries.
 
-use super::cannot_start::CannotStart;
 use nix::sys::socket::{Backlog, listen};
 use pingora::server::ListenFds;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::IntoRawFd as _;
 
@@ -18,20 +18,17 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Binds the address of the setting `key`.
+    /// Binds an address.
     ///
     /// # Errors
-    /// One line that names the setting.
-    pub fn new(key: &str, address: SocketAddr) -> Result<Self, CannotStart> {
-        let bind = || {
-            let listener = TcpListener::bind(address)?;
-            // Callers that connect before they are accepted: as many as the system allows, as in Pingora's own bind.
-            listen(&listener, Backlog::MAXALLOWABLE)?;
-            // Pingora expects it of a socket that it is given.
-            listener.set_nonblocking(true)?;
-            Ok(Self { address, listener })
-        };
-        bind().map_err(|error| CannotStart::from_io(&format!("{key} {address}"), &error))
+    /// The system's. Its kind says whether the address is in use or cannot be bound at all.
+    pub fn new(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        // Callers that connect before they are accepted: as many as the system allows, as in Pingora's own bind.
+        listen(&listener, Backlog::MAXALLOWABLE)?;
+        // Pingora expects it of a socket that it is given.
+        listener.set_nonblocking(true)?;
+        Ok(Self { address, listener })
     }
 
     /// Gives the socket to Pingora, which takes the sockets of a hand-over from `fds`, too.
@@ -50,7 +47,7 @@ mod tests {
     /// The standard library's bind lets 128 wait; the next ones would be left to their time-outs.
     #[test]
     fn a_crowd_can_connect_before_anybody_is_accepted() {
-        let bound = Bound::new("proxy.listen", ([127, 0, 0, 1], 0).into()).unwrap();
+        let bound = Bound::new(([127, 0, 0, 1], 0).into()).unwrap();
         let address = bound.listener.local_addr().unwrap();
         let connect = |_| TcpStream::connect_timeout(&address, Duration::from_secs(1)).unwrap();
         let crowd: Vec<TcpStream> = (0..300).map(connect).collect();

@@ -35,5 +35,5 @@ Exit codes:
   0  stopped by a signal
   1  --upgrade: no sockets, or no usable store; the running process goes on
   2  wrong usage or configuration, said in one line; nothing was served
-  3  a full disk, an address that is in use; starting again can help
+  3  a full disk, an address that is in use or not there yet; starting again can help
   4  stopped by a signal; settlements reached neither the store nor proxy.data_dir, the log names them";

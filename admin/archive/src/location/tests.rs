@@ -126,6 +126,43 @@ fn bad_settings_name_their_key() {
     assert!(!format!("{location:?}").contains("hush"), "secrets are not shown");
 }
 
+/// Root runs the operator's commands, and the admin server's user reads the archive.
+#[tokio::test]
+async fn what_root_writes_belongs_to_the_owner_of_the_archive() {
+    use std::os::unix::fs::{MetadataExt as _, chown, symlink};
+    if !nix::unistd::Uid::effective().is_root() {
+        return;
+    }
+    let (root, location) = directory();
+    location.put("segments/old/1.json", b"x".to_vec()).await.unwrap();
+    let archive = root.path().join("a b#/%41");
+    let owner = (4321, 8765);
+    chown(&archive, Some(owner.0), Some(owner.1)).unwrap();
+    chown(archive.join("segments"), Some(11), Some(12)).unwrap();
+    for path in ["segments/old/1.json", "segments/new/1.json", "new/1"] {
+        location.put(path, b"y".to_vec()).await.unwrap();
+    }
+    let owner_of = |path: &str| {
+        let about = std::fs::symlink_metadata(archive.join(path)).unwrap();
+        (about.uid(), about.gid())
+    };
+    for path in [
+        "segments/old/1.json",
+        "segments/new",
+        "segments/new/1.json",
+        "new",
+        "new/1",
+    ] {
+        assert_eq!(owner_of(path), owner, "{path}");
+    }
+    assert_eq!(owner_of("segments"), (11, 12), "another user's folder");
+    // Outside of the archive nothing changes its owner.
+    let outside = tempfile::tempdir().unwrap();
+    symlink(outside.path(), archive.join("link")).unwrap();
+    location.put("link/1", b"y".to_vec()).await.unwrap();
+    assert_eq!(std::fs::metadata(outside.path().join("1")).unwrap().uid(), 0);
+}
+
 /// Decision records are for their operator alone, whatever the process was started with.
 #[tokio::test]
 async fn files_and_folders_are_for_their_owner_alone() {

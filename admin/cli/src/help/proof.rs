@@ -92,7 +92,8 @@ pub(super) const PAGES: &[Page] = &[
         path: "audit manifests",
         about: "Compares the manifest of each archived segment of a trail with the segment and with the store's \
                 description, and rebuilds missing or changed ones from their segments.",
-        changes: "those manifests in the archive; a replaced file is kept beside the new one.",
+        changes: "those manifests in the archive; a replaced file is kept beside the new one. Files that \
+                  root writes belong to the owner of the archive's directory.",
         examples: &["tollgate-admin audit manifests --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC"],
         refused: "there is no such account, or a segment is missing or changed, too",
     },
