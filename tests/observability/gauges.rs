@@ -151,3 +151,24 @@ async fn tables_that_are_read_again_are_counted() {
     let reply = actor.caller.chat(body()).await;
     assert_eq!(reply.status, 200, "the prices in force stay");
 }
+
+/// The alert about stalled workers does not know how long a pause is set.
+#[tokio::test]
+async fn a_worker_that_waits_for_its_next_round_is_not_stalled() {
+    let week_ms = (7 * 86_400 * 1000).to_string();
+    let stage = Stage::with(
+        |options| options,
+        |options| {
+            options
+                .env("TOLLGATE_AUDIT__CHECKPOINT_EVERY_MS", &week_ms)
+                .env("TOLLGATE_AUDIT__SEAL_EVERY_MS", &week_ms)
+        },
+    )
+    .await;
+    for worker in ["checkpointer", "sealer"] {
+        let metric = "tollgate_admin_worker_last_round_timestamp_seconds";
+        wait_for_metric(&stage, metric, &[("worker", worker)], |at| at > 1.6e9).await;
+        let first = scrape(&stage.admin).sum(metric, &[("worker", worker)]);
+        wait_for_metric(&stage, metric, &[("worker", worker)], |at| at > first).await;
+    }
+}

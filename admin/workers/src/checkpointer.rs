@@ -70,7 +70,8 @@ struct Known {
 pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
     let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, worker.every);
-    while rounds.next_while_trusted(&worker.base).await {
+    let mut is_well = true;
+    while rounds.next_of(&worker.base, Worker::Checkpointer, is_well).await {
         let written = run_round(&worker, &mut memory).await;
         match &written {
             Ok(()) => worker
@@ -80,6 +81,7 @@ pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
                 .set(level(memory.failing.len())),
             Err(_) => worker.base.metrics.checkpoints_failed.inc(),
         }
+        is_well = written.is_ok();
         worker.base.record(Worker::Checkpointer, written);
     }
 }

@@ -40,7 +40,8 @@ domain::words! {
 telemetry::metrics! {
     /// Counters and gauges of the workers of this server.
     pub struct WorkerMetrics {
-        /// End of a worker's last whole round, in seconds since 1970; 0 before the first.
+        /// End of a worker's last whole round, in seconds since 1970; 0 before the first. While `sealer` and
+        /// `checkpointer` wait, whose pauses are settings, it is the present time.
         rounds: fractions("worker_last_round_timestamp_seconds", "worker", Worker::ALL.map(Worker::as_str)),
         /// Open holds and spends of the whole store.
         pub open_items: OpenItemMetrics,

@@ -1,8 +1,14 @@
 //! The loop of a worker.
 
 use crate::base::Base;
+use crate::metrics::Worker;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Interval in which a worker with a long pause is recorded as working. Far less than the alert about a stalled worker
+/// allows.
+const NOTE_EVERY: Duration = Duration::from_secs(5);
 
 /// The rounds of a worker until the server stops.
 pub(super) struct Rounds {
@@ -39,5 +45,27 @@ impl Rounds {
             }
         }
         false
+    }
+
+    /// Like [`Self::next_while_trusted`], for a worker whose pause is a setting and may be days long. While it waits,
+    /// the worker is recorded as if it had just completed a round, unless its last one failed (`is_well` is false) or
+    /// the store cannot be trusted.
+    pub(super) async fn next_of(&mut self, base: &Base, worker: Worker, is_well: bool) -> bool {
+        let mut due = Instant::now() + self.every;
+        loop {
+            let pause = due.saturating_duration_since(Instant::now()).min(NOTE_EVERY);
+            let stop = self.stopping.wait_for(|stop| *stop);
+            if tokio::time::timeout(pause, stop).await.is_ok() {
+                return false;
+            }
+            let is_trusted = base.health.is_trusted(&base.store);
+            let is_due = Instant::now() >= due;
+            match (is_trusted, is_due) {
+                (true, true) => return true,
+                (true, false) if is_well => base.metrics.record_round(worker),
+                (_, false) => {}
+                (false, true) => due = Instant::now() + self.every,
+            }
+        }
     }
 }

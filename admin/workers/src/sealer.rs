@@ -114,12 +114,14 @@ impl RoundState {
 pub(super) async fn run(worker: TrailSealer, stopping: watch::Receiver<bool>) {
     let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, worker.every);
-    while rounds.next_while_trusted(&worker.base).await {
+    let mut is_well = true;
+    while rounds.next_of(&worker.base, Worker::Sealer, is_well).await {
         let sealed = run_round(&worker, &mut memory).await;
         if sealed.is_err() {
             worker.base.metrics.seals_failed.inc();
         }
         memory.set_metrics(&worker.base.metrics);
+        is_well = sealed.is_ok();
         worker.base.record(Worker::Sealer, sealed);
     }
 }
