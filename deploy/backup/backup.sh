@@ -7,7 +7,8 @@
 # Environment:
 #   STORE_URL_FILE   file with the address of the user tollgate-backup (deploy/redis/users.sh wrote it): redis:// or
 #                    rediss://
-#   BACKUPS          directory for backups
+#   BACKUPS          directory for backups, best on a disk of its own. A backup that would leave less than a tenth of
+#                    the disk free is refused
 #   ARCHIVE          audit.archive when it is a directory; empty when it is a bucket, which has versions of its own
 #   STORE_CA_FILE    for rediss://: certificates to trust
 #   KEEP             number of newest backups to keep (48). Others are removed once the new one is complete, except
@@ -60,6 +61,8 @@ at=$(date -u +%Y-%m-%dT%H-%M-%SZ)
 new=$BACKUPS/$at.unfinished
 [ ! -e "$BACKUPS/$at" ] || die "$BACKUPS/$at is there already"
 mkdir "$new"
+# What a failed run leaves would keep a full disk full, and the store may write its append-only file there.
+trap 'rm -rf "$new"' EXIT
 
 # Complete backups, oldest first.
 mapfile -t whole < <(find "$BACKUPS" -mindepth 1 -maxdepth 1 -type d -name '20*Z' -printf '%f\n' | sort)
@@ -96,6 +99,14 @@ version=$("${store[@]}" INFO server | sed -n 's/^\(redis\|valkey\)_version:\([0-
 lost=$("${store[@]}" INFO stats | tr -d '\r' | sed -n 's/^unexpected_error_replies:\([0-9]*\)$/\1/p')
 [ "${lost:-0}" = 0 ] || [ "$ALLOW_FEWER" = yes ] ||
   die "the store has left out $lost writes: nothing is backed up, and every backup stays (docs/guides/runbook.md, TollgateStoreLostWrites)"
+# The snapshot is smaller than the store's memory. A tenth of the disk stays free beside the backup: the store refuses
+# every call when its append-only file has no room.
+[ -z "$ARCHIVE" ] || [ -d "$ARCHIVE" ] || die "ARCHIVE $ARCHIVE is no directory"
+needed=$("${store[@]}" INFO memory | tr -d '\r' | sed -n 's/^used_memory:\([0-9]*\)$/\1/p')
+[ -z "$ARCHIVE" ] || needed=$((needed + $(du -sb "$ARCHIVE" | cut -f 1)))
+read -r size free < <(df --block-size=1 --output=size,avail "$BACKUPS" | tail -n 1)
+((free - needed >= size / 10)) ||
+  die "the disk of $BACKUPS has $free of $size bytes free, a backup needs up to $needed, and a tenth stays free: remove backups or enlarge the disk, and lower KEEP"
 before=$(keys)
 "${store[@]}" --rdb "$new/store.rdb" >"$new/log" 2>&1 || die "the store sent no snapshot: $(tail -n 1 "$new/log")"
 rm "$new/log"
@@ -110,7 +121,6 @@ not_fewer "store" "$count" "$(last_said keys)"
 # The archive is copied last. Its objects never change, so objects newer than the store do no harm and none is missing.
 files=0
 if [ -n "$ARCHIVE" ]; then
-  [ -d "$ARCHIVE" ] || die "ARCHIVE $ARCHIVE is no directory"
   files=$(find "$ARCHIVE" -type f | wc -l)
   not_fewer "archive" "$files" "$(last_said archive-files)"
   # tar exits with 1 if an object was added meanwhile.

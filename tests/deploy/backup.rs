@@ -20,7 +20,7 @@ const BEFORE: u64 = 4;
 const LOST: u64 = 3;
 
 /// Makes a backup. Returns its path.
-fn back_up(installation: &Installation) -> PathBuf {
+pub fn back_up(installation: &Installation) -> PathBuf {
     let printed = run(&mut backing_up(installation));
     let made = printed.trim().strip_prefix("backup: ").unwrap();
     PathBuf::from(made)
@@ -283,11 +283,69 @@ fn money_moves_while_a_backup_is_made_and_after_it() {
 
 /// Asserts that the backup is refused for this reason, and that none is made or removed.
 fn refused_to_back_up(installation: &Installation, why: &str) {
+    refused_by(installation, &mut backing_up(installation), why);
+}
+
+fn refused_by(installation: &Installation, backing_up: &mut Command, why: &str) {
     let before = backups(installation);
-    let done = backing_up(installation).output().unwrap();
+    let done = backing_up.output().unwrap();
     let printed = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.code() == Some(1) && printed.contains(why), "{done:?}");
     assert_eq!(backups(installation), before, "{printed}");
+    // A failed run that keeps its files keeps a full disk full, and the store may need it.
+    let left = std::fs::read_dir(installation.dir.path().join("backups")).unwrap();
+    let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(left.filter(|name| name.ends_with(".unfinished")).count(), 0);
+}
+
+/// A store whose disk is full refuses every call, so a backup leaves a tenth of the disk free.
+#[test]
+fn a_backup_leaves_room_on_the_disk() {
+    let installation = Installation::start();
+    let bin = installation.dir.path().join("bin");
+    for folder in [&bin, &installation.dir.path().join("backups")] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let disk = |size: u64, free: u64| {
+        let df = bin.join("df");
+        std::fs::write(&df, format!("#!/bin/sh\necho size avail\necho {size} {free}\n")).unwrap();
+        run(Command::new("chmod").arg("+x").arg(df));
+        let mut command = backing_up(&installation);
+        command.env(
+            "PATH",
+            format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()),
+        );
+        command
+    };
+    let info: String = installation.redis().command(&["INFO", "memory"]);
+    let memory = info
+        .lines()
+        .find_map(|line| line.strip_prefix("used_memory:"))
+        .unwrap();
+    let memory: u64 = memory.trim().parse().unwrap();
+    refused_by(
+        &installation,
+        &mut disk(memory * 100, memory * 10),
+        "a tenth stays free",
+    );
+    // Room for the snapshot alone.
+    std::fs::write(
+        Path::new(&archive(installation.dir.path())).join("object"),
+        vec![0; 50 << 20],
+    )
+    .unwrap();
+    refused_by(
+        &installation,
+        &mut disk(memory * 10, memory * 5),
+        "a tenth stays free",
+    );
+    run(&mut disk(200 << 20, 150 << 20));
+    let no_archive = &mut backing_up(&installation);
+    refused_by(
+        &installation,
+        no_archive.env("ARCHIVE", "/nonexistent"),
+        "is no directory",
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! * [`users`]: the system runs under the store's users, and they can do nothing else
 //! * [`restart`]: a restarted store has all its data, under these users
 //! * [`backup`]: a backup, a disaster, and a restored store that is not a fresh budget
+//! * [`recipes`]: lines of the guides for a store that does not start, and for a restore, do what they say
 //! * [`tls`]: every program uses TLS to the store
 //! * [`documents`]: commands in the documents work as written; [`links`]: links resolve; [`figures`]: documents
 //!   quote the bench as it measured
@@ -22,6 +23,7 @@ mod kubernetes;
 mod kustomize;
 mod links;
 mod mutants;
+mod recipes;
 mod restart;
 mod settings;
 mod systemd;
