@@ -67,6 +67,25 @@ async fn an_account_that_lost_a_change_is_held_until_it_is_accepted() {
     named(&world, &[]).await;
 }
 
+/// No rate of the account is counted for such requests, so nothing else bounds their lines.
+#[tokio::test]
+async fn a_crowd_of_an_account_that_lost_a_change_does_not_fill_the_log() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    lose_change(&world, &account, &caller).await;
+    let began = std::time::Instant::now();
+    for _ in 0..200 {
+        problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
+    }
+    let logs = world.admin.logs();
+    let seconds = usize::try_from(began.elapsed().as_secs()).unwrap();
+    let lines = logs
+        .lines()
+        .filter(|line| line.contains("lost writes of this account; see"));
+    let lines = lines.count();
+    assert!(lines > 0 && lines <= seconds + 1, "{lines} in {seconds} s");
+}
+
 /// The freeze of the command line, which no server made or saw in a request.
 #[tokio::test]
 async fn a_lost_change_of_the_command_line_is_found() {
