@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// Number of ended calls that are remembered; older ones are forgotten.
 const CALLS_KEPT: usize = 20_000;
+/// Longest text of a call that is remembered, in bytes; a longer one is cut.
+const TEXT_BYTES_MAX: usize = 4 << 10;
 /// Longest id of a caller that is remembered, in bytes.
 const ID_BYTES_MAX: usize = 128;
 
@@ -85,7 +87,7 @@ impl Recorder {
         let call = Call {
             number,
             endpoint: request.endpoint.as_str(),
-            model: request.model.clone(),
+            model: cut(&request.model).to_owned(),
             client_request_id: id.map(str::to_owned),
             stream: request.stream,
             status: 0,
@@ -122,7 +124,9 @@ impl Recorder {
         call.bytes += u64::try_from(sent.bytes).unwrap_or(u64::MAX);
         call.events += sent.events;
         call.text_bytes += u64::try_from(sent.text_bytes).unwrap_or(u64::MAX);
-        call.usage = sent.usage.or(call.usage.take());
+        if let Some(usage) = sent.usage {
+            call.usage = Some(cut(&usage).to_owned());
+        }
     }
 
     /// Records that nothing more is sent while the connection stays open.
@@ -138,6 +142,15 @@ impl Recorder {
             call.end = end;
         }
     }
+}
+
+/// Returns the beginning of a text that is remembered.
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(TEXT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
 }
 
 impl Drop for Recorder {
@@ -197,6 +210,23 @@ mod tests {
     use super::*;
     use crate::completion::tests::request;
     use domain::measured::Endpoint;
+
+    /// All calls together are bounded, too.
+    #[test]
+    fn long_texts_of_a_call_are_cut() {
+        let calls = Arc::new(Calls::default());
+        let mut request = request(Endpoint::Chat, None);
+        request.model = format!("x{}", "ä".repeat(1 << 20));
+        let mut recorder = Recorder::new(&calls, 1, &request, &HeaderMap::new());
+        recorder.sent(Sent {
+            usage: Some("ä".repeat(1 << 20)),
+            ..Sent::default()
+        });
+        drop(recorder);
+        let call = &calls.document()["calls"][0];
+        assert_eq!(call["model"].as_str().unwrap().len(), (4 << 10) - 1);
+        assert_eq!(call["usage"].as_str().unwrap().len(), 4 << 10);
+    }
 
     #[test]
     fn the_oldest_calls_are_forgotten() {

@@ -24,6 +24,7 @@ use axum::routing::{any, get};
 use calls::{Calls, End, Recorder, Sent};
 use domain::measured::Endpoint;
 use domain::price::PriceTable;
+use futures::StreamExt as _;
 use http::header::{AUTHORIZATION, HeaderMap};
 use http::{Method, StatusCode, Uri};
 use reply::Reply;
@@ -42,6 +43,8 @@ pub const DELAY_MAX: Duration = Duration::from_secs(600);
 const HUGE_MAX: u64 = 256 << 20;
 /// Maximum number of concurrent requests; further ones get 503.
 const IN_FLIGHT_MAX: u64 = 20_000;
+/// Maximum number of bytes of the bodies of all concurrent requests; one whose body does not fit gets 503.
+const BODIES_MAX: u64 = 1 << 30;
 /// After the signal to stop, calls in flight have this long.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// Prefix of virtual keys, which no request may contain.
@@ -158,17 +161,18 @@ async fn complete(
     endpoint: Endpoint,
     number: u64,
     arrived: Arrived,
-    in_flight: InFlight,
+    mut in_flight: InFlight,
 ) -> Reply {
     let headers = arrived.headers;
-    let bytes = match axum::body::to_bytes(arrived.body, request::BODY_MAX).await {
+    let bytes = match receive(arrived.body, &headers, &mut in_flight).await {
         Ok(bytes) => bytes,
-        Err(_) => return reply::refusal(413, "The request body is too large or broke off.", None),
+        Err(refusal) => return refusal,
     };
     let request = match Request::read(endpoint, &bytes) {
         Ok(request) => request,
         Err(refusal) => return refusal,
     };
+    drop(bytes);
     let scenario = match Scenario::from_headers(&headers, &request.model, request.user.as_deref()) {
         Ok(scenario) => scenario,
         Err(message) => return reply::refusal(400, &message, Some("sandbox_unknown_scenario")),
@@ -192,6 +196,28 @@ async fn complete(
     }
     recorder.end(End::Whole);
     answer
+}
+
+/// Receives a body.
+async fn receive(
+    body: axum::body::Body,
+    headers: &HeaderMap,
+    in_flight: &mut InFlight,
+) -> Result<Vec<u8>, Reply> {
+    let refused = || reply::refusal(413, "The request body is too large or broke off.", None);
+    let mut bytes = Vec::new();
+    let mut pieces = body.into_data_stream();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_broke_off| refused())?;
+        if bytes.len() + piece.len() > request::BODY_MAX {
+            return Err(refused());
+        }
+        if !in_flight.receive(piece.len(), BODIES_MAX) {
+            return Err(reply::error(503, headers));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
 }
 
 async fn calls(State(sandbox): State<Arc<Sandbox>>) -> Reply {

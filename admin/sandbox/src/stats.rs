@@ -18,6 +18,8 @@ pub(super) struct Stats {
     embeddings: AtomicU64,
     streams: AtomicU64,
     in_flight: AtomicU64,
+    /// Bytes of the bodies of the calls in flight.
+    body_bytes: AtomicU64,
     unauthorized: AtomicU64,
     virtual_keys: AtomicU64,
     service_headers: AtomicU64,
@@ -82,20 +84,38 @@ impl Stats {
 }
 
 /// A call in progress. Counts until it is dropped, also if the caller disconnects.
-pub(super) struct InFlight(Arc<Stats>);
+pub(super) struct InFlight {
+    stats: Arc<Stats>,
+    /// Bytes of its body that were received.
+    body_bytes: u64,
+}
 
 impl InFlight {
     /// Counts a call; `None` if there are already `most`.
     pub(super) fn enter(stats: &Arc<Stats>, most: u64) -> Option<Self> {
         let before = stats.in_flight.fetch_add(1, Ordering::Relaxed);
-        let entered = Self(stats.clone());
+        let entered = Self {
+            stats: stats.clone(),
+            body_bytes: 0,
+        };
         (before < most).then_some(entered)
+    }
+
+    /// Counts `bytes` of the body. Returns whether the bodies of all calls together have at most `most`.
+    pub(super) fn receive(&mut self, bytes: usize, most: u64) -> bool {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let before = self.stats.body_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.body_bytes += bytes;
+        before.saturating_add(bytes) <= most
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.stats.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.stats
+            .body_bytes
+            .fetch_sub(self.body_bytes, Ordering::Relaxed);
     }
 }
 
@@ -110,5 +130,18 @@ mod tests {
         assert!(first.is_some() && InFlight::enter(&stats, 1).is_none());
         drop(first);
         assert_eq!(stats.document()["in_flight"], 0);
+    }
+
+    #[test]
+    fn the_bodies_in_flight_are_bounded_together() {
+        let stats = Arc::new(Stats::default());
+        let enter = || InFlight::enter(&stats, 9).unwrap();
+        let (mut one, mut other) = (enter(), enter());
+        assert!(one.receive(60, 100) && other.receive(40, 100));
+        assert!(!other.receive(1, 100));
+        drop(other);
+        assert!(one.receive(40, 100), "what a call received counts until its end");
+        drop(one);
+        assert!(enter().receive(100, 100));
     }
 }
