@@ -160,10 +160,13 @@ fn ports_paths_and_deadlines_agree_with_the_settings() {
             "{name}"
         );
         assert_eq!(words(&service["command"])[0], format!("/usr/local/bin/{program}"));
+        let check = words(&service["healthcheck"]["test"]);
         assert_eq!(
-            words(&service["healthcheck"]["test"]),
+            check[..4],
             ["CMD", "/usr/local/bin/tollgate-admin", "health", server]
         );
+        image::has_configuration(&words(&service["command"]));
+        image::has_configuration(&check);
         let grace: u64 = service["stop_grace_period"]
             .as_str()
             .unwrap()
@@ -189,6 +192,21 @@ fn ports_paths_and_deadlines_agree_with_the_settings() {
                 .any(|volume| volume.ends_with(&format!(":{data}")))
         );
     }
+}
+
+/// A denial by the edge names the dashboard's address.
+#[test]
+fn the_programs_agree_on_their_addresses() {
+    let compose = compose();
+    let of = |name: &str| {
+        let settings = accepted(&environment(&compose["services"][name]));
+        let admin = settings.public_url().to_string();
+        assert!(!admin.contains("0.0.0.0"), "{name}: nobody can open {admin}");
+        admin
+    };
+    let [proxy, admin, operator] = ["proxy", "admin", "operator"].map(of);
+    assert_eq!([&proxy, &operator], [&admin; 2]);
+    image::has_configuration(&words(&compose["services"]["operator"]["entrypoint"]));
 }
 
 #[test]

@@ -174,6 +174,35 @@ fn builds_for_deployment_know_their_commit() {
     }
 }
 
+/// After a hand-over the other instance serves: signals go to both.
+#[test]
+fn signals_reach_the_instance_that_serves() {
+    let mut count = 0;
+    for document in documents() {
+        for line in text(&document).lines() {
+            for word in ["systemctl reload ", "systemctl stop "] {
+                let Some((_, units)) = line.split_once(word) else {
+                    continue;
+                };
+                let units = units.split('`').next().unwrap();
+                if units.contains("tollgate-proxy@") {
+                    assert!(units.contains("'tollgate-proxy@*'"), "{document}: {line}");
+                    count += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(count, 2);
+}
+
+/// systemd appends to a file without bound, and a full disk stops the edge's journal and the store.
+#[test]
+fn no_document_sends_the_log_to_a_file() {
+    for document in documents() {
+        assert!(!text(&document).contains("StandardError=append:"), "{document}");
+    }
+}
+
 /// Every command names our namespace, and one that reads a password has a terminal.
 #[test]
 fn commands_for_kubernetes_find_what_they_name() {

@@ -70,6 +70,20 @@ pub fn environment() -> BTreeMap<String, String> {
         .collect()
 }
 
+/// Asserts that a command of one of the programs reads the configuration file that the image has. Without `--config` a
+/// program reads `config/tollgate.toml` below its working directory, where the image has none.
+#[track_caller]
+pub fn has_configuration(words: &[&str]) {
+    let at = words.iter().position(|word| *word == "--config");
+    let file = at.and_then(|at| words.get(at + 1));
+    assert_eq!(file, Some(&"/etc/tollgate/tollgate.toml"), "{words:?}");
+}
+
+/// The words of an instruction in the form of a list.
+fn listed(words: &str) -> Vec<String> {
+    serde_json::from_str(words).unwrap()
+}
+
 fn only<'a>(image: &'a [(String, String)], word: &str) -> &'a str {
     let found: Vec<&str> = image
         .iter()
@@ -88,12 +102,14 @@ fn the_image_is_minimal_and_not_of_root() {
     assert_eq!(only(&image, "STOPSIGNAL"), "SIGTERM");
     // Without a shell there is nothing that could run, and only the form of a list works.
     assert!(image.iter().all(|(word, _)| word != "RUN" && word != "ADD"));
-    assert_eq!(only(&image, "CMD"), r#"["/usr/local/bin/tollgate-proxy"]"#);
-    let check = only(&image, "HEALTHCHECK");
-    assert!(
-        check.ends_with(r#"CMD ["/usr/local/bin/tollgate-admin", "health", "edge"]"#),
-        "{check}"
-    );
+    let command = listed(only(&image, "CMD"));
+    assert_eq!(command[0], "/usr/local/bin/tollgate-proxy");
+    let check = only(&image, "HEALTHCHECK").split_once("CMD ").unwrap().1;
+    let check = listed(check);
+    assert_eq!(check[..3], ["/usr/local/bin/tollgate-admin", "health", "edge"]);
+    for words in [&command, &check] {
+        has_configuration(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    }
     assert_eq!(only(&image, "EXPOSE"), "8080 8081 9090 9091");
 
     // Base images are named by version; the compiler is the oldest that the code is promised to build with.
@@ -313,10 +329,13 @@ fn within(root: &Path, name: &str) -> String {
     let script = root.parent().unwrap().join(format!("run-{name}"));
     let line = match is_root() {
         true => format!(
-            "exec chroot --userspec={USER} '{}' /usr/local/bin/{name} \"$@\"",
+            "exec chroot --userspec={USER} '{}' /usr/local/bin/{name} \"$@\" --config /etc/tollgate/tollgate.toml",
             root.display()
         ),
-        false => format!("exec '{}/usr/local/bin/{name}' \"$@\"", root.display()),
+        false => format!(
+            "exec '{root}/usr/local/bin/{name}' \"$@\" --config '{root}/etc/tollgate/tollgate.toml'",
+            root = root.display()
+        ),
     };
     executable_script(&script, &format!("#!/bin/sh\n{line}\n"))
 }

@@ -3,6 +3,8 @@
 
 mod archive;
 mod collector;
+mod commands;
+mod ingress;
 mod memory;
 
 use crate::files::{path, run};
