@@ -1,6 +1,8 @@
 //! `ledger check`: finds nothing in a store with every kind of record, and names each record that is changed by hand.
 
+mod beside;
 mod damage;
+mod diverted;
 mod fixture;
 mod inconclusive;
 mod million;

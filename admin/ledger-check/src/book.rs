@@ -90,6 +90,8 @@ pub(super) struct Page {
     pub(super) wallets: HashMap<u64, Replay>,
     /// Number of the last transaction that is checked.
     pub(super) last: u64,
+    /// If many numbers up to `last` have no transaction: the first number that certainly has none, or one of the next.
+    pub(super) unread: Option<u64>,
     /// The numbers of each type.
     pub(super) types: [Fold; 7],
     /// The existing lists of intents, by the part of their name after the account.

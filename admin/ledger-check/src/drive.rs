@@ -6,6 +6,8 @@ use store::{Store, StoreError};
 
 /// Number of records read in one round trip.
 pub(super) const BATCH: usize = 1000;
+/// Maximum number of single values that are read at one moment. Meanwhile the server does nothing else.
+const AT_ONCE_MAX: usize = 5000;
 /// Maximum number of concurrent batches.
 const IN_FLIGHT: usize = 3;
 
@@ -71,4 +73,12 @@ pub(super) async fn read_batch<T>(
     let mut answers = store.many(&reads).await?;
     let each = tags.into_iter().map(|(tag, count)| (tag, answers.split(count)));
     Ok(each.collect())
+}
+
+/// Reads single values of one bucket at one moment. Returns `None` if they are too many, or if a key has another type.
+pub(super) async fn read_at_once(store: &Store, reads: &[Read]) -> Option<Vec<Option<String>>> {
+    if reads.len() > AT_ONCE_MAX {
+        return None;
+    }
+    store.read_atomically(reads).await.ok()
 }

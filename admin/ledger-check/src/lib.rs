@@ -15,6 +15,7 @@ mod book;
 mod counters;
 mod drive;
 mod emails;
+mod escrow_wallets;
 mod held;
 mod hold_indexes;
 mod logs;
@@ -30,6 +31,7 @@ mod scan;
 mod snapshot;
 mod trail;
 mod transactions;
+mod transfers;
 mod transit;
 mod versions;
 mod violation;
@@ -122,7 +124,8 @@ pub async fn check(
     Ok(checked)
 }
 
-/// Runs passes until one finds nothing, or the same as the previous one.
+/// Runs passes until one finds nothing, or the same as the previous one. Where the last one finds a record wrong in
+/// another way than the previous one, or has more to compare than it can store, the result is a doubt.
 async fn run_passes(
     (store, archive): (&Store, &Archive),
     scope: CheckScope<'_>,
@@ -143,21 +146,21 @@ async fn run_passes(
         let sources = (store, archive, scope.with_trail);
         let pass_outcome = Pass::run(sources, &accounts, (reconciliation, questions), progress).await?;
         (records, doubts) = (pass_outcome.checked, pass_outcome.doubts);
-        let clean = pass_outcome.found.is_empty();
+        let left_out = pass_outcome.left_out;
+        let clean = pass_outcome.found.is_empty() && left_out.is_empty();
         let unsure = pass == 1 && !(pass_outcome.suspects.is_empty() && pass_outcome.asks.is_empty());
         if clean && !unsure {
             return Ok(outcome(Vec::new(), 0, doubts, (records, pass)));
         }
         if let Some(before) = &before
-            && (pass == PASSES || pass_outcome.found.same(before))
+            && (pass == PASSES || left_out.is_empty() && pass_outcome.found.same(before))
         {
             let dropped = pass_outcome.found.dropped;
-            let found = pass_outcome.found.confirmed_by(before);
+            let (found, undecided) = pass_outcome.found.confirmed_by(before);
+            doubts.extend(left_out.into_iter().chain(undecided));
             return Ok(outcome(found, dropped, doubts, (records, pass)));
         }
-        if pass == 1 {
-            suspects = pass_outcome.suspects;
-        }
+        suspects = pass_outcome.suspects;
         questions = pass_outcome.asks;
         before = Some(pass_outcome.found);
         tokio::time::sleep(PAUSE).await;

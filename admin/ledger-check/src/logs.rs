@@ -42,7 +42,7 @@ impl Pass<'_> {
                 return; // some were archived meanwhile
             }
             let given = self.page(place).audit_seq;
-            let last = size.map(|size| base + size);
+            let last = size.map(|size| base.saturating_add(size));
             if last.is_none_or(|last| last < given || last > now) {
                 let key = accounts.realm(place).audit();
                 let assigned = now.max(given);
@@ -64,13 +64,17 @@ impl Pass<'_> {
             .places()
             .map(|place| (place, self.page(place).audit_seq))
             .collect();
-        let bases = sizes
-            .iter()
-            .map(|(place, seq)| Job::new([archived(accounts.realm(*place))], (*place, *seq)));
+        let bases = sizes.iter().map(|(place, seq)| {
+            let realm = accounts.realm(*place);
+            let length = Read::list_length(realm.bucket(), realm.audit());
+            Job::new([archived(realm), length], (*place, *seq))
+        });
         let mut live = Vec::new();
         drive(store, bases, |(place, seq), mut answers| {
             let base = answers.number().unwrap_or(0);
-            live.push((place, base, seq.saturating_sub(base)));
+            // Lines that the list lacks are reported with its size.
+            let length = answers.read::<u64>().unwrap_or(0);
+            live.push((place, base, seq.saturating_sub(base).min(length)));
         })
         .await?;
         let jobs = live.iter().flat_map(|(place, base, size)| {

@@ -4,9 +4,13 @@
 use super::book::{AccountMode, Accounts, Fields, Owner, Page};
 use super::drive::BATCH;
 use super::emails::Emails;
+use super::escrow_wallets::EscrowWallets;
 use super::names::Names;
 use super::pending::Questions;
-use super::reconcile::{Comparison, Mismatch, Reconciliation, Report, Side, Subject, Suspects};
+use super::reconcile::{
+    Comparison, Mismatch, PARTITIONS, Reconciled, Reconciliation, Report, Side, Subject, Suspects,
+};
+use super::transfers::Transfers;
 use super::transit::{Flow, Rows};
 use super::violation::{Doubt, Findings, Invariant};
 use archive::Archive;
@@ -43,6 +47,8 @@ pub(super) struct Pass<'a> {
     pub(super) rows: Rows,
     pub(super) names: Names,
     pub(super) emails: Emails,
+    pub(super) escrow_wallets: EscrowWallets,
+    pub(super) transfers: Transfers,
     /// Questions about pending money that the previous pass left open, and those of this pass.
     pub(super) questions: Questions,
     pub(super) asks: Questions,
@@ -55,6 +61,8 @@ pub(super) struct PassOutcome {
     pub(super) found: Findings,
     pub(super) doubts: Vec<Doubt>,
     pub(super) suspects: Suspects,
+    /// Comparisons of which not all items could be stored.
+    pub(super) left_out: Vec<Doubt>,
     pub(super) asks: Questions,
     pub(super) checked: u64,
 }
@@ -84,16 +92,21 @@ impl<'a> Pass<'a> {
             rows: Rows::default(),
             names: Names::default(),
             emails: Emails::default(),
+            escrow_wallets: EscrowWallets::default(),
+            transfers: Transfers::default(),
             questions,
             asks: Questions::new(),
             flows: [Flow::default(), Flow::default()],
         };
         pass.read_rows().await?;
         pass.scan().await?;
+        pass.read_escrow_wallets().await?;
         pass.read_archived_intents().await?;
         pass.answer_questions();
         let witnesses = pass.read_witnesses().await?;
         pass.read_snapshots().await?;
+        pass.check_escrow_wallets();
+        pass.end_of_waiting_transfers();
         pass.check_versions(witnesses);
         pass.check_held().await?;
         pass.read_hold_indexes().await?;
@@ -108,7 +121,11 @@ impl<'a> Pass<'a> {
         pass.read_email_lookups().await?;
         pass.read_counters_of_numbers().await?;
         pass.check_transit();
-        let (suspects, mut mismatch) = pass.reconciliation.finish();
+        let Reconciled {
+            suspects,
+            mut mismatch,
+            left_out,
+        } = pass.reconciliation.finish();
         mismatch.retain(|mismatch| {
             let place = place_named(pass.accounts, &mismatch.place);
             !(mismatch.comparison.is_of_trail()
@@ -122,6 +139,7 @@ impl<'a> Pass<'a> {
             found: pass.found,
             doubts: pass.doubts,
             suspects,
+            left_out: left_out.into_iter().map(doubt).collect(),
             asks: pass.asks,
             checked: pass.checked,
         })
@@ -246,7 +264,25 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
     }
     let records: Vec<&str> = records.iter().map(String::as_str).collect();
     // Records are read before the entries, and the next pass sees both.
-    found.add_moving(invariant, &records, detail);
+    found.add_moving(invariant, &records, detail.as_str(), detail.as_str());
+}
+
+/// Returns the doubt about a comparison of which `parts` could not be stored.
+fn doubt((comparison, parts): (Comparison, usize)) -> Doubt {
+    let Report {
+        invariant,
+        records,
+        matches,
+        ..
+    } = comparison.report();
+    Doubt {
+        invariant,
+        records: vec!["all accounts".to_owned()],
+        reason: format!(
+            "more differs than can be compared at once, so {parts} of {PARTITIONS} parts were not: \
+             \"{records} ...; {matches} ...\""
+        ),
+    }
 }
 
 /// Returns the place for the word of a comparison.

@@ -1,14 +1,15 @@
 //! Compares two sets of records that must have equal numbers of each item, without storing them: each side sums a hash
 //! of every item, and equal sums mean equal sides. Sums are kept in partitions. If those of a partition differ, the
-//! next pass stores its items and reports those without a counterpart.
+//! next pass stores its items and reports those without a counterpart. A partition is stored whole or not at all: if
+//! there are too many items, the pass forgets partitions, and those of them that still differ remain for the next one.
 
 use super::violation::Invariant;
 use std::collections::hash_map::RandomState;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher};
 
 /// Partitions of each comparison.
-const PARTITIONS: usize = 1 << 14;
+pub(super) const PARTITIONS: usize = 1 << 14;
 /// Maximum number of items that a pass stores.
 const ITEMS_MAX: usize = 500_000;
 
@@ -36,6 +37,9 @@ pub(super) enum Comparison {
     EscrowList,
     /// The accounts with a user of an e-mail address, and those in its look-up.
     Email,
+    /// Transfers that were sent, and those that were received or wait. A key names a sender, a receiver and an amount;
+    /// its items are counted.
+    Transfer,
     /// Settled intents, and their audit entries.
     TrailIntent,
     /// Deposits, and their audit entries.
@@ -44,7 +48,7 @@ pub(super) enum Comparison {
     TrailEscrow,
 }
 
-const COMPARISONS: usize = Comparison::TrailEscrow as usize + 1;
+const COMPARISONS: usize = Comparison::ALL.len();
 
 /// Kind of the records that a comparison's keys name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +75,22 @@ pub(super) struct Report {
 }
 
 impl Comparison {
+    const ALL: [Self; 13] = [
+        Self::IntentTransaction,
+        Self::IntentList,
+        Self::Deposit,
+        Self::EscrowMoney,
+        Self::EscrowWinner,
+        Self::TransactionList,
+        Self::Place,
+        Self::EscrowList,
+        Self::Email,
+        Self::Transfer,
+        Self::TrailIntent,
+        Self::TrailDeposit,
+        Self::TrailEscrow,
+    ];
+
     /// Returns how a mismatch is reported.
     pub(super) const fn report(self) -> Report {
         let (invariant, subject, records, matches) = match self {
@@ -123,6 +143,12 @@ impl Comparison {
                 "it is in the list of",
             ),
             Self::Email => (Invariant::Names, Subject::Key, "users of it are in", "it names"),
+            Self::Transfer => (
+                Invariant::Transit,
+                Subject::Key,
+                "sent, but neither received nor waiting:",
+                "received or waiting, but not sent:",
+            ),
             Self::TrailIntent => (
                 Invariant::Trail,
                 Subject::Intent,
@@ -170,6 +196,10 @@ pub(super) enum Side {
     Match,
     /// Money in transit that may have arrived since: a counterpart only if there is no [`Side::Match`].
     InTransit,
+    /// A record of [`Comparison::Transfer`] whose counterpart may be missing, since it moved during the read.
+    RecordMeanwhile,
+    /// The same of a counterpart.
+    MatchMeanwhile,
 }
 
 /// An item without a counterpart.
@@ -193,10 +223,53 @@ struct Items {
     matches: Vec<String>,
     in_transit: Vec<String>,
     entries: Vec<u64>,
+    tally: Tally,
+}
+
+/// Numbers of equal transfers.
+#[derive(Debug, Default)]
+struct Tally {
+    sent: u64,
+    received: u64,
+    waiting: u64,
+    sent_meanwhile: u64,
+    received_meanwhile: u64,
+}
+
+impl Tally {
+    const fn add(&mut self, side: Side) {
+        match side {
+            Side::Record => self.sent += 1,
+            Side::Match => self.received += 1,
+            Side::InTransit => self.waiting += 1,
+            Side::RecordMeanwhile => self.sent_meanwhile += 1,
+            Side::MatchMeanwhile => self.received_meanwhile += 1,
+        }
+    }
+
+    /// Returns how many were only sent, and how many were only received or wait. What moved during the read is the
+    /// counterpart of others if they need it, and needs none itself.
+    const fn apart(&self) -> (u64, u64) {
+        let not_received = self.sent.saturating_sub(self.received);
+        let not_waiting = not_received.saturating_sub(self.waiting);
+        let not_sent = self.received.saturating_sub(self.sent) + self.waiting.saturating_sub(not_received);
+        (
+            not_waiting.saturating_sub(self.received_meanwhile),
+            not_sent.saturating_sub(self.sent_meanwhile),
+        )
+    }
 }
 
 /// Indexes of the sums that differed.
 pub(super) type Suspects = HashSet<usize>;
+
+/// The items of a partition, by place and key.
+#[derive(Debug, Default)]
+struct Stored {
+    items: HashMap<(String, String), Items>,
+    /// Their number.
+    count: usize,
+}
 
 /// All comparisons of one pass.
 #[derive(Debug)]
@@ -204,8 +277,24 @@ pub(super) struct Reconciliation {
     seed: RandomState,
     sums: Vec<u64>,
     suspects: Suspects,
-    items: BTreeMap<(Comparison, String, String), Items>,
+    /// The items of the suspects, by partition and comparison.
+    stored: BTreeMap<(usize, Comparison), Stored>,
+    /// Suspects of which no items are stored any more.
+    forgotten: Suspects,
     held: usize,
+    /// Maximum number of stored items.
+    items_max: usize,
+}
+
+/// Result of a pass.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Reconciled {
+    /// Partitions whose sums differ, and have differed in each pass.
+    pub(super) suspects: Suspects,
+    /// The items without a counterpart in the partitions that were suspected before.
+    pub(super) mismatch: Vec<Mismatch>,
+    /// Numbers of partitions that differ, but whose items were too many to be stored.
+    pub(super) left_out: Vec<(Comparison, usize)>,
 }
 
 impl Reconciliation {
@@ -215,8 +304,10 @@ impl Reconciliation {
             seed,
             sums: vec![0; COMPARISONS * PARTITIONS],
             suspects,
-            items: BTreeMap::new(),
+            stored: BTreeMap::new(),
+            forgotten: Suspects::new(),
             held: 0,
+            items_max: ITEMS_MAX,
         }
     }
 
@@ -228,52 +319,92 @@ impl Reconciliation {
         (place, key): (&str, &str),
         parts: &[&str],
     ) {
-        let mut hasher = self.seed.build_hasher();
-        (comparison, place, key).hash(&mut hasher);
-        let partition = usize::try_from(hasher.finish() % PARTITIONS as u64).unwrap_or(0);
+        let (partition, mut hasher) = self.partition(comparison, (place, key));
         parts.hash(&mut hasher);
         let item = hasher.finish();
-        let at = comparison as usize * PARTITIONS + partition;
+        let at = index(comparison, partition);
         let sum = &mut self.sums[at];
         *sum = match side {
-            Side::Record => sum.wrapping_add(item),
-            Side::Match | Side::InTransit => sum.wrapping_sub(item),
+            Side::Record | Side::RecordMeanwhile => sum.wrapping_add(item),
+            Side::Match | Side::InTransit | Side::MatchMeanwhile => sum.wrapping_sub(item),
         };
-        if self.held < ITEMS_MAX && self.suspects.contains(&at) {
-            self.held += 1;
-            let items = self
-                .items
-                .entry((comparison, place.to_owned(), key.to_owned()))
-                .or_default();
+        if !self.suspects.contains(&at) || self.forgotten.contains(&at) {
+            return;
+        }
+        let stored = self.stored.entry((partition, comparison)).or_default();
+        let keys = stored.items.len();
+        let items = stored
+            .items
+            .entry((place.to_owned(), key.to_owned()))
+            .or_default();
+        if comparison == Comparison::Transfer {
+            items.tally.add(side);
+            if stored.items.len() == keys {
+                return;
+            }
+        } else {
             let label = parts.join(" ");
             match side {
                 // A record that the scan of the keys returns twice counts once.
-                Side::Record if items.records.contains(&label) => {}
-                Side::Match if comparison.is_walked() && items.matches.contains(&label) => {}
-                Side::Record => items.records.push(label),
-                Side::Match => items.matches.push(label),
+                Side::Record if items.records.contains(&label) => return,
+                Side::Match if comparison.is_walked() && items.matches.contains(&label) => return,
+                Side::Record | Side::RecordMeanwhile => items.records.push(label),
+                Side::Match | Side::MatchMeanwhile => items.matches.push(label),
                 Side::InTransit => items.in_transit.push(label),
             }
+        }
+        stored.count += 1;
+        self.held += 1;
+        // Each pass forgets the same ones first, so that the next pass confirms what this one finds.
+        while self.held > self.items_max
+            && let Some(((partition, comparison), stored)) = self.stored.pop_last()
+        {
+            self.held -= stored.count;
+            self.forgotten.insert(index(comparison, partition));
         }
     }
 
     /// Adds the audit entry of an item, if items are stored.
     pub(super) fn add_entry(&mut self, comparison: Comparison, (place, key): (&str, &str), seq: u64) {
-        let name = (comparison, place.to_owned(), key.to_owned());
-        if let Some(items) = self.items.get_mut(&name) {
+        let partition = self.partition(comparison, (place, key)).0;
+        let stored = self.stored.get_mut(&(partition, comparison));
+        let name = (place.to_owned(), key.to_owned());
+        if let Some(items) = stored.and_then(|stored| stored.items.get_mut(&name)) {
             items.entries.push(seq);
         }
     }
 
-    /// Ends the pass. Returns the partitions whose sums differ, and the items without a counterpart in the partitions
-    /// that were suspected before.
-    pub(super) fn finish(self) -> (Suspects, Vec<Mismatch>) {
+    /// Returns the partition of a key, and the hasher to which its items are added.
+    fn partition(&self, comparison: Comparison, (place, key): (&str, &str)) -> (usize, impl Hasher + use<>) {
+        let mut hasher = self.seed.build_hasher();
+        (comparison, place, key).hash(&mut hasher);
+        let partition = usize::try_from(hasher.finish() % PARTITIONS as u64).unwrap_or(0);
+        (partition, hasher)
+    }
+
+    /// Ends the pass.
+    pub(super) fn finish(self) -> Reconciled {
+        let is_first = self.suspects.is_empty();
         let differ = self.sums.iter().enumerate().filter(|(_, sum)| **sum != 0);
-        let suspects = differ.map(|(at, _)| at).collect();
-        let mismatch = self
-            .items
-            .into_iter()
-            .filter_map(|((comparison, place, key), mut items)| {
+        let differ = differ.map(|(at, _)| at);
+        let suspects: Suspects = differ
+            .filter(|at| is_first || self.suspects.contains(at))
+            .collect();
+        let mut left_out = BTreeMap::<Comparison, usize>::new();
+        for comparison in Comparison::ALL {
+            let of_it = |at: &&usize| **at / PARTITIONS == comparison as usize;
+            let parts = self.forgotten.intersection(&suspects).filter(of_it).count();
+            if parts > 0 {
+                left_out.insert(comparison, parts);
+            }
+        }
+        let stored = self.stored.into_iter();
+        let items = stored.flat_map(|((_, comparison), stored)| {
+            let items = stored.items.into_iter();
+            items.map(move |((place, key), items)| (comparison, place, key, items))
+        });
+        let mut mismatch: Vec<Mismatch> = items
+            .filter_map(|(comparison, place, key, mut items)| {
                 let entries = std::mem::take(&mut items.entries);
                 let (records, matches) = difference(items);
                 let mismatch = Mismatch {
@@ -285,9 +416,23 @@ impl Reconciliation {
                     entries,
                 };
                 (!mismatch.records.is_empty() || !mismatch.matches.is_empty()).then_some(mismatch)
-            });
-        (suspects, mismatch.collect())
+            })
+            .collect();
+        mismatch.sort_by(|one, other| {
+            let name = |of: &Mismatch| (of.comparison, of.place.clone(), of.key.clone());
+            name(one).cmp(&name(other))
+        });
+        Reconciled {
+            suspects,
+            mismatch,
+            left_out: left_out.into_iter().collect(),
+        }
     }
+}
+
+/// Returns the index of a partition's sum.
+const fn index(comparison: Comparison, partition: usize) -> usize {
+    comparison as usize * PARTITIONS + partition
 }
 
 /// Returns the items that are only on one side.
@@ -297,7 +442,9 @@ fn difference(items: Items) -> (Vec<String>, Vec<String>) {
         mut matches,
         mut in_transit,
         entries: _,
+        tally,
     } = items;
+    let (sent, received) = tally.apart();
     matches.retain(|label| match records.iter().position(|record| record == label) {
         Some(at) => {
             records.swap_remove(at);
@@ -317,96 +464,10 @@ fn difference(items: Items) -> (Vec<String>, Vec<String>) {
         None => true,
     });
     matches.extend(in_transit);
+    records.extend((sent > 0).then(|| sent.to_string()));
+    matches.extend((received > 0).then(|| received.to_string()));
     (records, matches)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    type Item<'a> = (Side, &'a str, &'a [&'a str]);
-
-    /// Makes two passes over the same items. Returns the items without a counterpart.
-    fn mismatch(comparison: Comparison, items: &[Item<'_>]) -> Vec<Mismatch> {
-        let seed = RandomState::new();
-        let mut reconciliation = Reconciliation::new(seed.clone(), Suspects::new());
-        let pass = |reconciliation: &mut Reconciliation| {
-            for (side, key, parts) in items {
-                reconciliation.add(comparison, *side, ("acct live", key), parts);
-            }
-        };
-        pass(&mut reconciliation);
-        let (suspects, none) = reconciliation.finish();
-        assert!(none.is_empty(), "a first pass stores no items");
-        let mut reconciliation = Reconciliation::new(seed, suspects);
-        pass(&mut reconciliation);
-        reconciliation.finish().1
-    }
-
-    #[test]
-    fn equal_sides_are_not_suspected() {
-        let mut reconciliation = Reconciliation::new(RandomState::new(), Suspects::new());
-        for n in 0..1000 {
-            let key = n.to_string();
-            reconciliation.add(Comparison::Deposit, Side::Record, ("a live", &key), &["x", &key]);
-            reconciliation.add(Comparison::Deposit, Side::Match, ("a live", &key), &["x", &key]);
-        }
-        assert_eq!(reconciliation.finish(), (Suspects::new(), Vec::new()));
-    }
-
-    #[test]
-    fn items_without_a_counterpart_are_reported() {
-        let found = mismatch(
-            Comparison::IntentTransaction,
-            &[
-                (Side::Record, "1", &["txn_1", "5"]),
-                (Side::Match, "1", &["txn_1", "6"]),
-                (Side::Record, "2", &["txn_2", "5"]),
-                (Side::Match, "2", &["txn_2", "5"]),
-                (Side::Match, "3", &["txn_3", "5"]),
-            ],
-        );
-        assert_eq!(found.len(), 2);
-        assert_eq!((found[0].key.as_str(), found[1].key.as_str()), ("1", "3"));
-        assert_eq!(found[0].records, ["txn_1 5"]);
-        assert_eq!(found[0].matches, ["txn_1 6"]);
-        assert_eq!(found[1].records, Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_record_seen_twice_is_one_and_a_match_seen_twice_is_two() {
-        let twice = [
-            (Side::Record, "1", &["x"][..]),
-            (Side::Record, "1", &["x"]),
-            (Side::Match, "1", &["x"]),
-        ];
-        assert_eq!(mismatch(Comparison::EscrowMoney, &twice), []);
-        let paid_twice = [
-            (Side::Record, "1", &["x"][..]),
-            (Side::Match, "1", &["x"]),
-            (Side::Match, "1", &["x"]),
-        ];
-        assert_eq!(mismatch(Comparison::EscrowMoney, &paid_twice).len(), 1);
-        assert_eq!(
-            mismatch(Comparison::EscrowWinner, &paid_twice),
-            [],
-            "both sides come from the scan of the keys"
-        );
-    }
-
-    #[test]
-    fn money_in_transit_counts_until_it_has_arrived() {
-        let there = (Side::Match, "1", &["x"][..]);
-        let (record, transit) = (
-            (Side::Record, "1", &["x"][..]),
-            (Side::InTransit, "1", &["x"][..]),
-        );
-        assert_eq!(mismatch(Comparison::EscrowMoney, &[record, transit]), []);
-        assert_eq!(
-            mismatch(Comparison::EscrowMoney, &[record, transit, there]),
-            [],
-            "it arrived meanwhile"
-        );
-        assert_eq!(mismatch(Comparison::EscrowMoney, &[transit]).len(), 1);
-    }
-}
+mod tests;

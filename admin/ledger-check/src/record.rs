@@ -203,6 +203,7 @@ impl Pass<'_> {
         for (comparison, parts) in items {
             self.reconcile_across(comparison, Side::Record, &number_text, &parts);
         }
+        self.wallets_of_escrow(place, key, &escrow);
         self.trail_escrow(place, number, fields);
         if let Some(funded) = escrow.funded_at {
             let when = (funded, escrow.resolved_at);
@@ -255,13 +256,14 @@ impl Pass<'_> {
 }
 
 /// The compared fields of an escrow's record.
-struct Facts<'a> {
+pub(super) struct Facts<'a> {
     status: &'a str,
     amount: u64,
-    from: &'a str,
-    from_owner: &'a str,
-    to_account: &'a str,
-    to_owner: &'a str,
+    pub(super) from: &'a str,
+    pub(super) from_owner: &'a str,
+    pub(super) to: &'a str,
+    pub(super) to_account: &'a str,
+    pub(super) to_owner: &'a str,
     funded_at: Option<u64>,
     resolved_at: Option<u64>,
     /// The intent that resolved it, and the account of the intent.
@@ -278,6 +280,7 @@ impl<'a> Facts<'a> {
             amount: get("amount")?.parse().ok()?,
             from: get("from")?,
             from_owner: get("from_owner")?,
+            to: get("to")?,
             to_account: get("to_account")?,
             to_owner: get("to_owner")?,
             funded_at: at("funded_at")?,

@@ -80,6 +80,9 @@ impl Pass<'_> {
                 if self.names.is_full() {
                     self.read_outside().await?;
                 }
+                if self.escrow_wallets.is_full() {
+                    self.read_escrow_wallets().await?;
+                }
                 if self.emails.is_full() {
                     self.read_email_lookups().await?;
                 }

@@ -2,11 +2,11 @@
 
 use super::book::{AccountMode, Fields, OwnerRecord, has_place};
 use super::counters::{add_month, below, month_differs};
-use super::drive::{Job, drive};
+use super::drive::{Job, drive, read_at_once};
 use super::pass::Pass;
 use super::pending::Question;
 use super::replay::Replay;
-use super::violation::Invariant;
+use super::violation::{Doubt, Invariant};
 use domain::mode::Mode;
 use store::keys::{USER, closed_holder};
 use store::read::Read;
@@ -14,6 +14,9 @@ use store::{StoreError, server_clock};
 
 /// Maximum number of attempts to read a record between two transactions of its account.
 const ATTEMPTS: usize = 100;
+
+/// Maximum number of attempts to read the counters of an account and its agents without a change in between.
+const MONTH_ATTEMPTS: usize = 20;
 
 /// A record that is read together with the number of the account's last transaction.
 #[derive(Debug, Clone)]
@@ -223,51 +226,71 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Reads the month's counters of an account and its agents in one round trip, and compares them.
+    /// Reads the month's counters of an account and its agents again, at one moment if they are not too many, and
+    /// compares them.
     async fn read_month_again(&mut self, place: AccountMode) -> Result<(), StoreError> {
         let (realm, month) = (self.accounts.realm(place), self.today.month);
+        let (bucket, key) = (realm.bucket(), realm.record());
         let names = self.page(place).owners.keys().filter(|name| *name != USER);
         let agents: Vec<String> = names.map(|name| realm.agent(name)).collect();
-        let fields = [format!("t{month}"), format!("n{month}")];
+        let of_account = [format!("t{month}"), format!("n{month}")];
         let of_agent = [format!("m{month}"), format!("s{month}"), "slot".to_owned()];
-        let mut reads = vec![Read::fields(realm.bucket(), realm.record(), &fields)];
-        reads.extend(
-            agents
-                .iter()
-                .map(|key| Read::fields(realm.bucket(), key, &of_agent)),
-        );
-        reads.push(Read::fields(realm.bucket(), realm.record(), &fields));
-        let mut answers = self.store.many(&reads).await?;
-        let before = answers.read::<(Option<String>, Option<String>)>();
-        let mut sums = (0, 0);
-        for _ in &agents {
-            let (charged, own, slot) = answers
-                .read::<(Option<i128>, Option<String>, Option<String>)>()
-                .unwrap_or_default();
-            sums = add_month(sums, charged, has_place(own.as_deref(), slot.as_deref(), month));
+        let account = of_account
+            .each_ref()
+            .map(|field| Read::field(bucket, &key, field));
+        let mut reads = account.to_vec();
+        for agent in &agents {
+            reads.extend(of_agent.each_ref().map(|field| Read::field(bucket, agent, field)));
         }
-        let after = answers.read::<(Option<String>, Option<String>)>();
-        let number = |text: Option<&String>| text.map_or(Ok(0), |text| text.parse::<i128>());
-        let says = after
-            .as_ref()
-            .map(|(t, n)| (number(t.as_ref()), number(n.as_ref())));
-        if says == Some((Ok(sums.0), Ok(sums.1))) {
-            return Ok(());
+        reads.extend(account);
+        let mut unequal = String::new();
+        for _ in 0..MONTH_ATTEMPTS {
+            let values = match read_at_once(self.store, &reads).await {
+                Some(values) => values,
+                None => {
+                    let mut answers = self.store.many(&reads).await?;
+                    reads.iter().map(|_| answers.text()).collect()
+                }
+            };
+            let Some(detail) = month_of_account_differs(&values, month) else {
+                return Ok(());
+            };
+            let count = of_account.len();
+            if values.get(..count) == values.get(values.len() - count..) {
+                self.wrong(Invariant::Counters, &[&key], detail);
+                return Ok(());
+            }
+            unequal = detail;
         }
-        let text = |value: Option<&String>| value.map_or("0", String::as_str).to_owned();
-        let (tracked, slots) = after
-            .as_ref()
-            .map_or_else(Default::default, |(t, n)| (text(t.as_ref()), text(n.as_ref())));
-        let detail = format!(
-            "t{month} is {tracked}, the sum of its agents {}; n{month} is {slots}, the number of agents with a place {}",
-            sums.0, sums.1
-        );
-        match before == after {
-            true => self.wrong(Invariant::Counters, &[&realm.record()], detail),
-            false => self
-                .found
-                .add_moving(Invariant::Counters, &[&realm.record()], detail),
-        }
+        self.doubts.push(Doubt {
+            invariant: Invariant::Counters,
+            records: vec![key],
+            reason: format!("its counters changed during each read, and differed; in the last one {unequal}"),
+        });
         Ok(())
     }
+}
+
+/// Returns the fault if `values` differ: of the account the month's tracked USD and places, then of each agent the
+/// month's charge, its place and that of an earlier version, and at last those of the account again.
+fn month_of_account_differs(values: &[Option<String>], month: u64) -> Option<String> {
+    let agents = values.get(2..values.len().saturating_sub(2)).unwrap_or_default();
+    let sums = agents.chunks_exact(3).fold((0, 0), |sums, agent| {
+        let charged = agent[0].as_ref().and_then(|text| text.parse().ok());
+        let has_place = has_place(agent[1].as_deref(), agent[2].as_deref(), month);
+        add_month(sums, charged, has_place)
+    });
+    let text = |at: usize| {
+        values
+            .get(values.len() - at)
+            .and_then(Option::as_deref)
+            .unwrap_or("0")
+    };
+    let (tracked, places) = (text(2), text(1));
+    ((tracked.parse(), places.parse()) != (Ok(sums.0), Ok(sums.1))).then(|| {
+        format!(
+            "t{month} is {tracked}, the sum of its agents {}; n{month} is {places}, the number of agents with a place {}",
+            sums.0, sums.1
+        )
+    })
 }

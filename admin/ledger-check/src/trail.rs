@@ -9,25 +9,22 @@ mod charges;
 mod join;
 mod legs;
 mod records;
+mod stated;
 
 use super::book::{AccountMode, Fields, OwnerRecord};
 use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
-use super::reconcile::{Comparison, Side};
+use super::transactions::last_to_read;
 use super::violation::{Doubt, Invariant};
 use audit_verify::Walk;
 use charges::{Charges, RunSnapshot, Snapshot};
 use domain::entry::Entry;
-use domain::intent::Kind;
 use domain::mode::Mode;
 use history::trail::Trail;
 use join::{LegMismatch, Unmatched};
 use legs::{Reader, key_of};
-use records::{MADE, RecordInTrail, RecordKind, of_deposit, of_escrow, of_intent};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use store::account::ModeField;
-use store::deposit::{Deposit, DepositState};
-use store::intent::IntentRecord;
 use store::keys::USER;
 use store::read::{Answers, Read};
 use store::transaction::Transaction;
@@ -73,32 +70,39 @@ impl Pass<'_> {
 
     async fn read_trail(&mut self, place: AccountMode) -> Result<(), StoreError> {
         let realm = self.accounts.realm(place);
-        let now_ms = server_clock::now_ms(self.store).await?;
-        // One command: the numbers of the last entry and transaction and the tracked USD belong together.
-        let mut answers = self
-            .store
-            .many(&[Read::hash(realm.bucket(), realm.record())])
-            .await?;
-        let record = answers.read::<Fields>().unwrap_or_default();
-        let number = |name: &str| record.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
-        let cut = number(&ModeField::AuditSeq.name(place.mode));
         let page = self.page(place);
         let user = page.owners.get(USER).and_then(|owner| owner.record.as_ref());
         let mut reading = Reading {
             join: Unmatched::new(user.and_then(|record| record.wallet)),
-            reader: Reader::new(page.wallets.keys().copied().collect()),
+            reader: Reader::new(
+                page.wallets.keys().copied().collect(),
+                page.closed.iter().copied().collect(),
+            ),
             lines: Lines {
                 next: 1,
-                last: number(&format!("{}_txn_seq", place.mode)),
+                last: 0,
                 read: VecDeque::new(),
             },
-            charges: Charges::until(cut, now_ms),
+            charges: Charges::default(),
             waiting: HashSet::new(),
-            cut,
+            cut: 0,
             incomplete: None,
             is_sure: true,
         };
-        let goal = self.read_agents(place, &mut reading).await?.max(cut);
+        let goal = self.read_agents(place, &mut reading).await?;
+        // After the agents: what a call of an earlier month holds now, its agent held then.
+        let now_ms = server_clock::now_ms(self.store).await?;
+        // One command: the numbers of the last entry and transaction and the tracked USD belong together.
+        let (bucket, key) = (realm.bucket(), realm.record());
+        let size = Read::hash_length(bucket, realm.transactions());
+        let mut answers = self.store.many(&[Read::hash(bucket, key), size]).await?;
+        let record = answers.read::<Fields>().unwrap_or_default();
+        let number = |name: &str| record.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let size = answers.read::<u64>().unwrap_or(0);
+        reading.lines.last = last_to_read(number(&format!("{}_txn_seq", place.mode)), size);
+        reading.cut = number(&ModeField::AuditSeq.name(place.mode));
+        reading.charges.set_until(reading.cut, now_ms);
+        let goal = goal.max(reading.cut);
         let goal = self.read_runs(place, &mut reading).await?.max(goal);
         if !self.verify(place, &mut reading, goal).await? {
             self.incomplete.insert(place);
@@ -356,19 +360,22 @@ impl Pass<'_> {
         if reading.incomplete.is_some() || !reading.is_sure {
             return;
         }
+        // Records of agents and runs were read between two entries, so that the sums up to there are exact. Only an
+        // agent or a run that is made during the pass lacks its record, which the next pass sees.
         let realm = self.accounts.realm(place);
         for (agent, field, detail) in reading.charges.agents_differ(self.today) {
             let record = format!("{} {field}", realm.agent(&agent));
-            self.found.add_moving(Invariant::Trail, &[&record], detail);
+            self.found.add(Invariant::Trail, &[&record], detail);
         }
         for (agent, run, detail) in reading.charges.runs_differ() {
             let record = format!("{} spent", realm.run(&agent, &run));
-            self.found.add_moving(Invariant::Trail, &[&record], detail);
+            self.found.add(Invariant::Trail, &[&record], detail);
         }
         if place.mode == Mode::Live {
-            for (field, detail) in reading.charges.account_differs(&tracked(record), self.today) {
+            for (field, apart, detail) in reading.charges.account_differs(&tracked(record), self.today) {
                 let record = format!("{} {field}", realm.record());
-                self.found.add_moving(Invariant::Trail, &[&record], detail);
+                self.found
+                    .add_moving(Invariant::Trail, &[&record], apart.to_string(), detail);
             }
         }
     }
@@ -395,91 +402,6 @@ impl Pass<'_> {
             records: vec![self.accounts.realm(place).audit()],
             reason,
         });
-    }
-
-    /// Adds a record to its comparison with the trail: that of entry `seq`, or of the store if `None`.
-    fn reconcile_record(&mut self, place: AccountMode, record: &RecordInTrail, seq: Option<u64>) {
-        let comparison = match record.kind {
-            RecordKind::Intent => Comparison::TrailIntent,
-            RecordKind::Deposit => Comparison::TrailDeposit,
-            RecordKind::Escrow => Comparison::TrailEscrow,
-        };
-        let side = match seq {
-            Some(_) => Side::Match,
-            None => Side::Record,
-        };
-        let parts: Vec<&str> = record.parts.iter().map(String::as_str).collect();
-        self.reconcile(comparison, side, (place, &record.name), &parts);
-        if let Some(seq) = seq {
-            let word = self.accounts.word(place);
-            self.reconciliation
-                .add_entry(comparison, (word, &record.name), seq);
-        }
-    }
-
-    /// Collects a run: its agent and its id.
-    pub(super) fn trail_run(&mut self, place: AccountMode, run: (String, String)) {
-        if self.with_trail {
-            self.page(place).runs.insert(run);
-        }
-    }
-
-    /// Processes a settled intent, in the store or the archive.
-    pub(super) fn trail_intent(&mut self, place: AccountMode, intent: &IntentRecord) {
-        if !self.with_trail {
-            return;
-        }
-        let day = intent.charged.map_or(0, |(day, _)| day);
-        let spend = (intent.kind == Kind::Spend).then_some((intent.agent.as_str(), day));
-        let record = RecordInTrail {
-            kind: RecordKind::Intent,
-            name: intent.id.clone(),
-            parts: of_intent(intent.kind.as_str(), intent.amount.get(), spend),
-        };
-        self.reconcile_record(place, &record, None);
-    }
-
-    /// Processes a deposit: its first state, and its cancellation.
-    pub(super) fn trail_deposit(&mut self, place: AccountMode, deposit: &Deposit) {
-        if !self.with_trail {
-            return;
-        }
-        let cancelled = (deposit.state == DepositState::Cancelled).then_some(deposit.state);
-        for state in [deposit.first].into_iter().chain(cancelled) {
-            let record = RecordInTrail {
-                kind: RecordKind::Deposit,
-                name: deposit.id.clone(),
-                parts: of_deposit(state.as_str(), deposit.amount.get(), deposit.wallet),
-            };
-            self.reconcile_record(place, &record, None);
-        }
-    }
-
-    /// Processes an escrow of the payer's account, with the fields of its valid record.
-    pub(super) fn trail_escrow(&mut self, place: AccountMode, number: u64, fields: &Fields) {
-        if !self.with_trail {
-            return;
-        }
-        let get = |name: &str| fields.get(name).map_or("", String::as_str);
-        let wallet = |name: &str| get(name).parse().unwrap_or(0);
-        let amount = wallet("amount");
-        let mut steps = vec![of_escrow(MADE, amount, Some((wallet("from"), wallet("to"))))];
-        let status = get("status");
-        let was_disputed = status == "refunded" || get("winner_kind") == Kind::EscrowDispute.as_str();
-        if was_disputed && status != "disputed" {
-            steps.push(of_escrow("disputed", amount, None));
-        }
-        if matches!(status, "disputed" | "released" | "refunded") {
-            steps.push(of_escrow(status, amount, None));
-        }
-        for parts in steps {
-            let record = RecordInTrail {
-                kind: RecordKind::Escrow,
-                name: number.to_string(),
-                parts,
-            };
-            self.reconcile_record(place, &record, None);
-        }
     }
 }
 

@@ -26,6 +26,13 @@ pub(super) struct Rows {
     wanted: HashMap<(AccountMode, String), (String, u64)>,
 }
 
+impl Rows {
+    /// Returns the start and the end of the time in which the rows were read. The end is the cut.
+    pub(super) const fn window(&self) -> (u64, u64) {
+        (self.from_ms, self.cut_ms)
+    }
+}
+
 /// Money movements in one mode, over all accounts, up to the cut.
 #[derive(Debug, Default)]
 pub(super) struct Flow {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 /// Maximum number of violations that one pass stores; further ones are only counted.
 const KEPT_MAX: usize = 20_000;
+/// Maximum number of doubts about findings that no pass confirmed.
+const DOUBTS_MAX: usize = 1_000;
 
 domain::words! {
     /// A rule that always holds.
@@ -18,8 +20,8 @@ domain::words! {
         Conservation = "conservation",
         /// A wallet's pending amount is the sum of its pending deposits. Each confirmed deposit has its transaction.
         Pending = "pending",
-        /// Each escrow has the transactions that its status requires, its look-up exists, and it is in the sets of open
-        /// escrows that its status requires.
+        /// Each escrow has the transactions that its status requires, its look-up exists, it is in the sets of open
+        /// escrows that its status requires, and its wallets belong to the accounts and owners that it names.
         EscrowState = "escrow-state",
         /// Each settled intent has its transaction and the reverse. Its timeline is unchanged, and it is in the right
         /// lists.
@@ -31,7 +33,8 @@ domain::words! {
         Holds = "holds",
         /// The audit log has every number up to the last assigned one.
         AuditSequence = "audit-sequence",
-        /// Each row in transit is valid, and its amount was debited from its sender.
+        /// Each row in transit is valid, and its amount was debited from its sender. Each transfer that was sent was
+        /// received once, in the wallet that it names, or waits.
         Transit = "transit",
         /// No account's version is below the one that its witness recorded: otherwise the store lost writes.
         Versions = "versions",
@@ -75,7 +78,7 @@ pub struct Doubt {
     pub reason: String,
 }
 
-/// Identity of a violation across passes.
+/// Identity of a violation across passes: its invariant, its records, and what differs, if that may move.
 type Name = (Invariant, Vec<String>, String);
 
 /// The violations of one pass.
@@ -89,23 +92,28 @@ pub(super) struct Findings {
 impl Findings {
     /// Adds a violation between records that must agree at any time.
     pub(super) fn add(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
-        self.keep(invariant, records, detail.into(), false);
+        self.keep(invariant, records, String::new(), detail.into());
     }
 
-    /// Adds a violation that may result from reads at different times. The next pass confirms it only if its numbers
-    /// are also unchanged.
-    pub(super) fn add_moving(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
-        self.keep(invariant, records, detail.into(), true);
+    /// Adds a violation that may result from reads at different times. The next pass confirms it only if what differs,
+    /// `apart`, is also unchanged.
+    pub(super) fn add_moving(
+        &mut self,
+        invariant: Invariant,
+        records: &[&str],
+        apart: impl Into<String>,
+        detail: impl Into<String>,
+    ) {
+        self.keep(invariant, records, apart.into(), detail.into());
     }
 
-    fn keep(&mut self, invariant: Invariant, records: &[&str], detail: String, moving: bool) {
+    fn keep(&mut self, invariant: Invariant, records: &[&str], apart: String, detail: String) {
         let records: Vec<String> = records.iter().map(|record| (*record).to_owned()).collect();
-        let detail_in_name = if moving { detail.clone() } else { String::new() };
         if self.found.len() >= KEPT_MAX {
             self.dropped += 1;
             return;
         }
-        let name = (invariant, records.clone(), detail_in_name);
+        let name = (invariant, records.clone(), apart);
         let violation = Violation {
             invariant,
             records,
@@ -123,12 +131,33 @@ impl Findings {
         self.found.keys().eq(other.found.keys())
     }
 
-    /// Returns the violations that the previous pass also found.
-    pub(super) fn confirmed_by(self, before: &Self) -> Vec<Violation> {
-        let both = self.found.into_iter();
-        both.filter(|(name, _)| before.found.contains_key(name))
-            .map(|(_, violation)| violation)
-            .collect()
+    /// Returns the violations that the previous pass also found, and a doubt for each record that it found wrong in
+    /// another way. What only one of the passes found came from reads at different times.
+    pub(super) fn confirmed_by(self, before: &Self) -> (Vec<Violation>, Vec<Doubt>) {
+        let (mut confirmed, mut doubts) = (Vec::new(), Vec::new());
+        for (name, violation) in self.found {
+            if before.found.contains_key(&name) {
+                confirmed.push(violation);
+                continue;
+            }
+            let first = (name.0, name.1, String::new());
+            let mut others = before.found.range(&first..);
+            if others
+                .next()
+                .is_some_and(|(other, _)| (other.0, &other.1) == (first.0, &first.1))
+            {
+                doubts.push(Doubt {
+                    invariant: violation.invariant,
+                    records: violation.records,
+                    reason: format!(
+                        "each pass found it wrong in another way, the last one: {}",
+                        violation.detail
+                    ),
+                });
+            }
+        }
+        doubts.truncate(DOUBTS_MAX);
+        (confirmed, doubts)
     }
 }
 
@@ -141,15 +170,20 @@ mod tests {
         let mut passes = [Findings::default(), Findings::default()];
         for (pass, (findings, number)) in passes.iter_mut().zip(["1", "2"]).enumerate() {
             findings.add(Invariant::Holds, &["a"], format!("seen {number}"));
-            findings.add_moving(Invariant::Counters, &["b"], format!("seen {number}"));
-            findings.add_moving(Invariant::Counters, &["c"], "still");
+            let seen = format!("seen {number}");
+            findings.add_moving(Invariant::Counters, &["b"], number, &seen);
+            findings.add_moving(Invariant::Counters, &["c"], "still", &seen);
+            findings.add_moving(Invariant::Counters, &[&seen], number, "only in this pass");
             assert!(!findings.is_empty() && findings.dropped == 0, "pass {pass}");
         }
         let [before, last] = passes;
         assert!(!before.same(&last) && before.same(&before));
-        let confirmed = last.confirmed_by(&before);
+        let (confirmed, doubts) = last.confirmed_by(&before);
         let records: Vec<&str> = confirmed.iter().map(|one| one.records[0].as_str()).collect();
         assert_eq!(records, ["c", "a"], "in the order of the invariants");
+        let records: Vec<&str> = doubts.iter().map(|one| one.records[0].as_str()).collect();
+        assert_eq!(records, ["b"], "found twice, and undecided: {doubts:?}");
+        assert!(doubts[0].reason.ends_with("seen 2"), "{doubts:?}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`], also if a single read failed.
-    pub(crate) async fn read_atomically<T: FromRedisValue>(&self, reads: &[Read]) -> Result<T, StoreError> {
+    pub async fn read_atomically<T: FromRedisValue>(&self, reads: &[Read]) -> Result<T, StoreError> {
         let (mut keys, mut args) = (Vec::with_capacity(reads.len()), Vec::new());
         for read in reads {
             let mut words = read.command.args_iter().filter_map(|word| match word {

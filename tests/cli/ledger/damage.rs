@@ -114,6 +114,8 @@ async fn wallets_and_their_lists() {
     edit.command.push(edited);
     let of_wallet = |kind| keys.live().transactions_of_wallet("ann", kind);
     let agent = keys.live().agent("ann");
+    // Transactions 6 and 7 are of transfers.
+    let of_transfer = &["wallet-balance", "conservation", "transit"];
     let gone = format!("{table} 6");
     let all = vec![
         damage(&agent, "HINCRBY {} balance 1", &["wallet-balance"]),
@@ -129,8 +131,8 @@ async fn wallets_and_their_lists() {
             &["wallet-balance"],
         ),
         edit.names(format!("{table} 1")),
-        damage(&table, "HDEL {} 6", &["wallet-balance", "conservation"]).names(gone),
-        damage(&table, "HSET {} 7 nonsense", &["wallet-balance", "conservation"]).names(format!("{table} 7")),
+        damage(&table, "HDEL {} 6", of_transfer).names(gone),
+        damage(&table, "HSET {} 7 nonsense", of_transfer).names(format!("{table} 7")),
         damage(&table, "HSET {} extra x", &["wallet-balance"]),
         damage(of_wallet(None), "LPOP {}", &["wallet-balance"]),
         damage(of_wallet(None), "RPUSH {} 99999", &["wallet-balance"]),
@@ -151,7 +153,12 @@ async fn wallets_and_their_lists() {
             "RPUSH {} 5",
             &["wallet-balance"],
         ),
-        damage(bucket.transit(), &format!("HDEL {{}} {row}"), &["conservation"]).names("live"),
+        damage(
+            bucket.transit(),
+            &format!("HDEL {{}} {row}"),
+            &["conservation", "transit"],
+        )
+        .names("transfer of 2000000000 nanos from wallet"),
         damage(bucket.transit(), "HSET {} txn_0 nonsense", &["transit"]),
         damage(agent.clone(), "HINCRBY {} pending 5", &["pending"]),
         damage(other.live().deposit("user-1"), "HSET {} amount 5", &["pending"]).names("txn_"),
@@ -343,4 +350,35 @@ async fn counters_holds_logs_and_names() {
     ] {
         assert!(output.stdout.contains(&word), "{word}: {}", output.stdout);
     }
+}
+
+/// The last assigned numbers are read from a record that anyone who can write to the store can set.
+#[tokio::test]
+async fn numbers_that_were_never_assigned_do_not_keep_the_check_busy() {
+    let mut fixture = Fixture::build().await;
+    fixture.admin = None;
+    let keys = payer(&fixture);
+    for (field, record, invariant) in [
+        ("live_audit_seq", keys.live().audit(), "audit-sequence"),
+        ("live_txn_seq", keys.live().transactions(), "wallet-balance"),
+    ] {
+        let before: String = fixture.redis.command(&["HGET", &keys.record(), field]);
+        for number in ["9000000000000000000", "18446744073709551615"] {
+            let _: i64 = fixture.redis.command(&["HSET", &keys.record(), field, number]);
+            for trail in ["", "--trail"] {
+                let output = fixture
+                    .cli
+                    .script(&format!("timeout 100 $ADMIN ledger check --json {trail}"));
+                assert_eq!(output.code, Some(1), "{field} {trail}: {output:?}");
+                let found: Value = serde_json::from_str(&output.stdout).expect("a document");
+                let violations = found["violations"].as_array().expect("a list");
+                let named = violations.iter().filter(|one| {
+                    one["invariant"] == invariant && one["records"].to_string().contains(&record)
+                });
+                assert_eq!(named.count(), 1, "{field} {trail}: {output:?}");
+            }
+        }
+        let _: i64 = fixture.redis.command(&["HSET", &keys.record(), field, &before]);
+    }
+    assert_eq!(fixture.cli.run(&["ledger", "check", "--trail"]).code, Some(0));
 }

@@ -105,13 +105,10 @@ struct Charge<'a> {
 }
 
 impl Charges {
-    /// Creates the charges of an account whose record was read at `now_ms`, when the trail had `until` entries.
-    pub(super) fn until(until: u64, now_ms: u64) -> Self {
-        Self {
-            until,
-            runs_since_ms: now_ms.saturating_sub(RUN_LIFE_MS).saturating_add(SAME_RUN_MS),
-            ..Self::default()
-        }
+    /// Sets that the account's record was read at `now_ms`, when the trail had `until` entries. Before any entry.
+    pub(super) fn set_until(&mut self, until: u64, now_ms: u64) {
+        self.until = until;
+        self.runs_since_ms = now_ms.saturating_sub(RUN_LIFE_MS).saturating_add(SAME_RUN_MS);
     }
 
     /// Adds the record of an agent.
@@ -266,14 +263,15 @@ impl Charges {
 
     /// Returns the months whose tracked USD differs from the trail. The months of the open holds are unknown, so each
     /// amount between none and all of them is accepted. The current month, in which calls begin and end, is not
-    /// compared here: its agents are, and add up to their account.
-    pub(super) fn account_differs(&self, tracked: &Sums, today: Period) -> Vec<(String, String)> {
+    /// compared here: its agents are, and add up to their account. Returns field, difference and fault.
+    pub(super) fn account_differs(&self, tracked: &Sums, today: Period) -> Vec<(String, i128, String)> {
         let held = self.held();
         let mut wrong = Vec::new();
         for (month, says, sum) in both(tracked, &self.months) {
             if month != today.month && !(0..=held).contains(&(says - sum)) {
                 wrong.push((
                     format!("t{month}"),
+                    says - sum,
                     detail(says, sum, self.until, &format!("up to {held}")),
                 ));
             }

@@ -97,6 +97,10 @@ impl Unmatched {
         if let Some(owner) = &leg.owner {
             differs("the owner", &transaction.owner, owner);
         }
+        if let Some(counterparty) = &leg.counterparty {
+            let of = transaction.tail.counterparty.as_deref().unwrap_or("nothing");
+            differs("the counterparty", of, counterparty);
+        }
         if let Some(balance) = leg.balance {
             let after = transaction.balance_after.get().to_string();
             differs("the balance after it in nanos", &after, &balance.to_string());
@@ -160,7 +164,7 @@ mod tests {
         entry
     }
 
-    /// Everything that moves money once, in wallets 7 and 8 of the account; 9 is elsewhere.
+    /// Everything that moves money once, in wallets 7 and 8 of the account; 6 is a closed one, and 9 is elsewhere.
     fn entries() -> Vec<Entry> {
         let deposit = |id: &str, state: &str| {
             format!(r#"{{"walletId":7,"transactionId":"{id}","amountNanos":"100","state":"{state}"}}"#)
@@ -189,8 +193,8 @@ mod tests {
             ),
             ("transfer.requested", transfer(7, 8, "o1"), "outcome=settled"),
             ("transfer.requested", transfer(7, 9, "o2"), "outcome=settled"),
-            ("transfer.received", transfer(9, 7, "i1"), "credit=waiting"),
-            ("transfer.received", transfer(9, 7, "i1"), ""),
+            ("transfer.received", transfer(9, 6, "i1"), "credit=waiting"),
+            ("transfer.received", transfer(9, 6, "i1"), ""),
             ("spend.requested", spend("int_1"), "outcome=settled"),
             ("spend.requested", spend("int_2"), "outcome=pending_approval"),
             ("spend.approved", spend("int_2"), "outcome=settled"),
@@ -224,7 +228,7 @@ mod tests {
     }
 
     fn mismatches(entries: &[Entry], transactions: Vec<Transaction>) -> Vec<LegMismatch> {
-        let mut reader = Reader::new([USER, 7, 8].into());
+        let mut reader = Reader::new([USER, 6, 7, 8].into(), [6].into());
         let mut join = Unmatched::new(Some(USER));
         let mut lines = (1..).zip(transactions).collect::<VecDeque<_>>();
         for entry in entries {
@@ -294,6 +298,40 @@ mod tests {
                     assert!(mismatch.detail.contains(what), "{what}: {mismatch:?}");
                 }
             }
+        }
+    }
+
+    /// Only the money of a closed wallet of the account goes to its user wallet.
+    #[test]
+    fn money_for_an_open_wallet_or_one_of_nobody_in_the_user_wallet_is_a_mismatch() {
+        for (at, seq, wallets) in [(5, 9, [7, 77]), (10, 17, [7, 77])] {
+            let mut diverted = transactions();
+            (diverted[at].wallet, diverted[at].owner) = (USER, "user".to_owned());
+            for wallet in wallets {
+                let mut said = entries();
+                let data = &mut said[seq - 1].data;
+                for field in ["to", "toWalletId"] {
+                    if let Some(to) = data.get_mut(field) {
+                        *to = wallet.into();
+                    }
+                }
+                let found = mismatches(&said, diverted.clone());
+                assert_eq!(found.len(), 1, "{at} {wallet}: {found:?}");
+                let detail = format!("the wallet is {USER}, but the entry records {wallet}");
+                assert_eq!(found[0].detail, detail);
+            }
+        }
+    }
+
+    #[test]
+    fn money_that_was_sent_to_another_than_the_entry_names_is_a_mismatch() {
+        for (at, says) in [(2, "8"), (4, "9"), (8, "escrow:4")] {
+            let mut changed = transactions();
+            changed[at].tail.counterparty = Some("5".to_owned());
+            let found = mismatches(&entries(), changed);
+            assert_eq!(found.len(), 1, "{at}: {found:?}");
+            let detail = format!("the counterparty is 5, but the entry records {says}");
+            assert_eq!(found[0].detail, detail);
         }
     }
 

@@ -15,8 +15,10 @@ pub(super) struct Leg {
     pub(super) wallet: Option<u64>,
     /// Owner of the wallet, if the entry has it.
     pub(super) owner: Option<String>,
-    /// Whether the account's user wallet may have received it, as it does for a closed wallet.
+    /// Whether the account's user wallet may have received it, since the wallet is a closed one of the account.
     pub(super) or_user: bool,
+    /// The transaction's counterparty, if the entry has it and it is not in the key.
+    pub(super) counterparty: Option<String>,
     pub(super) at_ms: u64,
     /// Id of the transaction, if the entry has it.
     pub(super) id: Option<String>,
@@ -56,7 +58,9 @@ pub(super) struct MissingField;
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     /// Numbers of the wallets of this account and mode, including closed ones.
-    pub(super) own: HashSet<u64>,
+    own: HashSet<u64>,
+    /// Numbers of the closed ones.
+    closed: HashSet<u64>,
     /// Agents that have a wallet at this entry, according to the trail.
     agents: HashSet<String>,
 }
@@ -85,6 +89,7 @@ impl<'a> EntryFields<'a> {
             wallet: wallet.map(|field| self.number(field)).transpose()?,
             owner: None,
             or_user: false,
+            counterparty: None,
             at_ms: self.0.at_ms,
             id: None,
             balance: None,
@@ -104,9 +109,10 @@ impl<'a> EntryFields<'a> {
 }
 
 impl Reader {
-    pub(super) fn new(own: HashSet<u64>) -> Self {
+    pub(super) fn new(own: HashSet<u64>, closed: HashSet<u64>) -> Self {
         Self {
             own,
+            closed,
             agents: HashSet::new(),
         }
     }
@@ -134,13 +140,16 @@ impl Reader {
             }
             "deposit.confirmed" => deposit(fields)?,
             "transfer.requested" if fields.is_settled() => return self.transfer(fields),
-            "transfer.received" if !waits(fields) => arrival(fields)?,
+            "transfer.received" if !waits(fields) => self.arrival(fields)?,
             "spend.requested" | "spend.approved" if fields.is_settled() => self.spend(fields)?,
-            "escrow.fund" if fields.is_settled() => fields.leg(
-                TransactionType::EscrowFund,
-                fields.text("intentId")?,
-                Some("fromWalletId"),
-            )?,
+            "escrow.fund" if fields.is_settled() => Leg {
+                counterparty: fields.number("escrowId").ok().map(escrow_name),
+                ..fields.leg(
+                    TransactionType::EscrowFund,
+                    fields.text("intentId")?,
+                    Some("fromWalletId"),
+                )?
+            },
             "escrow.release" | "escrow.resolve" if fields.is_settled() => {
                 let (kind, wallet) = match fields.text("becomes")? {
                     "refunded" => (TransactionType::EscrowRefund, "fromWalletId"),
@@ -150,10 +159,10 @@ impl Reader {
                 if !self.own.contains(&fields.number(wallet)?) {
                     return Ok(Vec::new());
                 }
-                escrow_end(fields, kind, wallet)?
+                self.escrow_end(fields, kind, wallet)?
             }
             "escrow.released" if !waits(fields) => {
-                escrow_end(fields, TransactionType::EscrowRelease, "toWalletId")?
+                self.escrow_end(fields, TransactionType::EscrowRelease, "toWalletId")?
             }
             _ => return Ok(Vec::new()),
         };
@@ -163,7 +172,10 @@ impl Reader {
     /// Returns both sides of a transfer within the account; of one to another account, the payer's.
     fn transfer(&self, fields: &EntryFields<'_>) -> Result<Vec<Leg>, MissingField> {
         let name = fields.text("transactionId")?;
-        let mut legs = vec![fields.leg(TransactionType::TransferOut, name, Some("from"))?];
+        let mut legs = vec![Leg {
+            counterparty: Some(fields.number("to")?.to_string()),
+            ..fields.leg(TransactionType::TransferOut, name, Some("from"))?
+        }];
         if self.own.contains(&fields.number("to")?) {
             legs.push(fields.leg(TransactionType::TransferIn, &fields.received()?, Some("to"))?);
         }
@@ -178,6 +190,28 @@ impl Reader {
             ..fields.leg(TransactionType::Spend, fields.text("intentId")?, None)?
         })
     }
+
+    /// Returns the receipt of a transfer from another account.
+    fn arrival(&self, fields: &EntryFields<'_>) -> Result<Leg, MissingField> {
+        Ok(Leg {
+            id: Some(fields.text("transactionId")?.to_owned()),
+            or_user: self.closed.contains(&fields.number("to")?),
+            ..fields.leg(TransactionType::TransferIn, &fields.received()?, Some("to"))?
+        })
+    }
+
+    /// Returns the receipt of an escrow's money; `wallet` is the field with the number of the wallet.
+    fn escrow_end(
+        &self,
+        fields: &EntryFields<'_>,
+        kind: TransactionType,
+        wallet: &str,
+    ) -> Result<Leg, MissingField> {
+        Ok(Leg {
+            or_user: self.closed.contains(&fields.number(wallet)?),
+            ..fields.leg(kind, &escrow_name(fields.number("escrowId")?), Some(wallet))?
+        })
+    }
 }
 
 fn deposit(fields: &EntryFields<'_>) -> Result<Leg, MissingField> {
@@ -188,22 +222,9 @@ fn deposit(fields: &EntryFields<'_>) -> Result<Leg, MissingField> {
     })
 }
 
-/// Returns the receipt of a transfer from another account.
-fn arrival(fields: &EntryFields<'_>) -> Result<Leg, MissingField> {
-    Ok(Leg {
-        id: Some(fields.text("transactionId")?.to_owned()),
-        or_user: true,
-        ..fields.leg(TransactionType::TransferIn, &fields.received()?, Some("to"))?
-    })
-}
-
-/// Returns the receipt of an escrow's money; `wallet` is the field with the number of the wallet.
-fn escrow_end(fields: &EntryFields<'_>, kind: TransactionType, wallet: &str) -> Result<Leg, MissingField> {
-    let name = format!("escrow:{}", fields.number("escrowId")?);
-    Ok(Leg {
-        or_user: true,
-        ..fields.leg(kind, &name, Some(wallet))?
-    })
+/// Returns the counterparty of an escrow's transactions.
+fn escrow_name(number: u64) -> String {
+    format!("escrow:{number}")
 }
 
 /// Returns whether the money of an arrival waits for room. Its credit has another entry.

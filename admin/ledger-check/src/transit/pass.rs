@@ -91,6 +91,9 @@ impl Pass<'_> {
             None => {
                 let wanted = (format!("{table} {}", row.id), amount);
                 self.rows.wanted.insert((place, row.id.clone()), wanted);
+                if arrived_ms.is_none_or(|at| at >= self.rows.cut_ms) {
+                    self.waiting_transfer(place, row);
+                }
             }
             Some(number) => {
                 let word = row.id.rsplit(':').next().unwrap_or_default();
@@ -151,7 +154,7 @@ impl Pass<'_> {
 
     /// Adds a transaction to the sums.
     pub(crate) fn flow(&mut self, place: AccountMode, transaction: &Transaction) {
-        let window = (self.rows.from_ms, self.rows.cut_ms);
+        let window = self.rows.window();
         self.flows[place.index() % 2].take(transaction, window);
         if transaction.kind != TransactionType::TransferOut || self.rows.wanted.is_empty() {
             return;

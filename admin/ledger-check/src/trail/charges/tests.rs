@@ -33,7 +33,8 @@ fn charges(entries: &[Entry], days: &[(u64, i128)], held: u64) -> Charges {
             .entry(Period::at(*day * DAY_MS).month)
             .or_default() += nanos;
     }
-    let mut charges = Charges::until(100, TODAY.day * DAY_MS);
+    let mut charges = Charges::default();
+    charges.set_until(100, TODAY.day * DAY_MS);
     let snapshot = Snapshot {
         until: 100,
         counters,

@@ -1,0 +1,96 @@
+//! The records that the scan reads and the trail states: each side adds them to their comparison.
+
+use super::records::{MADE, RecordInTrail, RecordKind, of_deposit, of_escrow, of_intent};
+use crate::book::{AccountMode, Fields};
+use crate::pass::Pass;
+use crate::reconcile::{Comparison, Side};
+use domain::intent::Kind;
+use store::deposit::{Deposit, DepositState};
+use store::intent::IntentRecord;
+
+impl Pass<'_> {
+    /// Adds a record to its comparison with the trail: that of entry `seq`, or of the store if `None`.
+    pub(super) fn reconcile_record(&mut self, place: AccountMode, record: &RecordInTrail, seq: Option<u64>) {
+        let comparison = match record.kind {
+            RecordKind::Intent => Comparison::TrailIntent,
+            RecordKind::Deposit => Comparison::TrailDeposit,
+            RecordKind::Escrow => Comparison::TrailEscrow,
+        };
+        let side = match seq {
+            Some(_) => Side::Match,
+            None => Side::Record,
+        };
+        let parts: Vec<&str> = record.parts.iter().map(String::as_str).collect();
+        self.reconcile(comparison, side, (place, &record.name), &parts);
+        if let Some(seq) = seq {
+            let word = self.accounts.word(place);
+            self.reconciliation
+                .add_entry(comparison, (word, &record.name), seq);
+        }
+    }
+
+    /// Collects a run: its agent and its id.
+    pub(crate) fn trail_run(&mut self, place: AccountMode, run: (String, String)) {
+        if self.with_trail {
+            self.page(place).runs.insert(run);
+        }
+    }
+
+    /// Processes a settled intent, in the store or the archive.
+    pub(crate) fn trail_intent(&mut self, place: AccountMode, intent: &IntentRecord) {
+        if !self.with_trail {
+            return;
+        }
+        let day = intent.charged.map_or(0, |(day, _)| day);
+        let spend = (intent.kind == Kind::Spend).then_some((intent.agent.as_str(), day));
+        let record = RecordInTrail {
+            kind: RecordKind::Intent,
+            name: intent.id.clone(),
+            parts: of_intent(intent.kind.as_str(), intent.amount.get(), spend),
+        };
+        self.reconcile_record(place, &record, None);
+    }
+
+    /// Processes a deposit: its first state, and its cancellation.
+    pub(crate) fn trail_deposit(&mut self, place: AccountMode, deposit: &Deposit) {
+        if !self.with_trail {
+            return;
+        }
+        let cancelled = (deposit.state == DepositState::Cancelled).then_some(deposit.state);
+        for state in [deposit.first].into_iter().chain(cancelled) {
+            let record = RecordInTrail {
+                kind: RecordKind::Deposit,
+                name: deposit.id.clone(),
+                parts: of_deposit(state.as_str(), deposit.amount.get(), deposit.wallet),
+            };
+            self.reconcile_record(place, &record, None);
+        }
+    }
+
+    /// Processes an escrow of the payer's account, with the fields of its valid record.
+    pub(crate) fn trail_escrow(&mut self, place: AccountMode, number: u64, fields: &Fields) {
+        if !self.with_trail {
+            return;
+        }
+        let get = |name: &str| fields.get(name).map_or("", String::as_str);
+        let wallet = |name: &str| get(name).parse().unwrap_or(0);
+        let amount = wallet("amount");
+        let mut steps = vec![of_escrow(MADE, amount, Some((wallet("from"), wallet("to"))))];
+        let status = get("status");
+        let was_disputed = status == "refunded" || get("winner_kind") == Kind::EscrowDispute.as_str();
+        if was_disputed && status != "disputed" {
+            steps.push(of_escrow("disputed", amount, None));
+        }
+        if matches!(status, "disputed" | "released" | "refunded") {
+            steps.push(of_escrow(status, amount, None));
+        }
+        for parts in steps {
+            let record = RecordInTrail {
+                kind: RecordKind::Escrow,
+                name: number.to_string(),
+                parts,
+            };
+            self.reconcile_record(place, &record, None);
+        }
+    }
+}
