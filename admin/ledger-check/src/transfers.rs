@@ -95,7 +95,8 @@ impl Pass<'_> {
     /// Processes the transaction of a transfer.
     pub(super) fn transferred(&mut self, place: AccountMode, number: u64, transaction: &Transaction) {
         let (from_ms, cut_ms) = self.rows.window();
-        if transaction.at_ms >= cut_ms {
+        // A row of the last millisecond may have been read.
+        if transaction.at_ms > cut_ms {
             return;
         }
         let other = transaction.tail.counterparty.as_deref().unwrap_or_default();

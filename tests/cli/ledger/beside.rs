@@ -119,15 +119,16 @@ async fn calls_do_not_hide_a_held_amount_that_was_changed() {
     for _ in 0..HOLDS {
         let _kept = caller.0.open_hold(&caller.1, 1, Duration::from_secs(1000)).await;
     }
-    let calls: Vec<Beside> = (0..4)
-        .map(|_| {
-            let (caller, store) = (caller.clone(), fixture.store.clone());
-            Beside::start(Duration::ZERO, move || {
-                let (caller, store) = (caller.clone(), store.clone());
-                async move { call(&caller, &store).await }
-            })
-        })
-        .collect();
+    let mut calls = Vec::new();
+    for _ in 0..4 {
+        // A key has a rate.
+        let (agent, store) = (caller.0.clone(), fixture.store.clone());
+        let caller = (agent.clone(), agent.virtual_key_with_id().await.0);
+        calls.push(Beside::start(Duration::from_millis(1), move || {
+            let (caller, store) = (caller.clone(), store.clone());
+            async move { call(&caller, &store).await }
+        }));
+    }
     check(&fixture, &[], 0);
     let agent = fixture.tenants[0].account.keys.live().agent("ann");
     let _: i64 = fixture.redis.command(&["HINCRBY", &agent, "held", "5"]);
