@@ -107,11 +107,11 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "ledger check",
-        about: "Recomputes balances, escrows, intents, counters, holds and the audit sequence from their records, \
-                while the system runs, and lists each violated invariant with its records. Records that change \
-                meanwhile are read again. Money in transit between accounts, on a cluster also that of the last \
-                seconds, looks like missing money: findings that three attempts cannot decide are `inconclusive`, \
-                with `ok` false and exit code 3. With --trail the command also reads and verifies the whole audit \
+        about: "Recomputes balances, transfers, escrows, intents, counters, holds and the audit sequence from their \
+                records, while the system runs, and lists each violated invariant with its records. Records that \
+                change meanwhile are read again. Money in transit between accounts, on a cluster also that of the \
+                last seconds, looks like missing money, and a record may be wrong in another way each time: findings \
+                that three attempts cannot decide are `inconclusive`, with `ok` false and exit code 3. With --trail the command also reads and verifies the whole audit \
                 trail and compares the books with it: numbers that were changed consistently in all books are `trail` \
                 violations, with the record, both numbers and the audit entry.",
         changes: "nothing; --trail seals new entries of the trails.",
