@@ -44,10 +44,9 @@ pub struct UsageReader {
     pub tokens_max: u64,
 }
 
-/// The fields of an answer that determine its cost.
-#[derive(Default)]
-struct UsageFields<'a> {
-    usage: Option<&'a RawValue>,
+/// The fields of an answer that determine its cost, with the usage as its text, or read.
+struct UsageFields<'a, U> {
+    usage: Option<U>,
     service_tier: Option<&'a RawValue>,
     /// One of them occurs twice: parsers differ in which value they take.
     is_ambiguous: bool,
@@ -63,33 +62,36 @@ enum Field {
     Other,
 }
 
-impl<'de> Deserialize<'de> for UsageFields<'de> {
+impl<'de, U: Deserialize<'de>> Deserialize<'de> for UsageFields<'de, U> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = UsageFields<'de>;
+        struct FieldsVisitor<U>(PhantomData<U>);
+        impl<'de, U: Deserialize<'de>> Visitor<'de> for FieldsVisitor<U> {
+            type Value = UsageFields<'de, U>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = UsageFields::default();
+                let mut fields = UsageFields {
+                    usage: None,
+                    service_tier: None,
+                    is_ambiguous: false,
+                };
                 while let Some(field) = map.next_key()? {
-                    let place = match field {
-                        Field::Usage => &mut fields.usage,
-                        Field::ServiceTier => &mut fields.service_tier,
+                    fields.is_ambiguous |= match field {
+                        Field::Usage => fields.usage.replace(map.next_value()?).is_some(),
+                        Field::ServiceTier => fields.service_tier.replace(map.next_value()?).is_some(),
                         Field::Other => {
                             map.next_value::<IgnoredAny>()?;
-                            continue;
+                            false
                         }
                     };
-                    fields.is_ambiguous |= place.replace(map.next_value()?).is_some();
                 }
                 Ok(fields)
             }
         }
-        deserializer.deserialize_map(FieldsVisitor)
+        deserializer.deserialize_map(FieldsVisitor(PhantomData))
     }
 }
 
@@ -118,7 +120,31 @@ impl UsageReader {
     /// Reads `usage`, its cost if reported costs are used, and `service_tier`; `None` if the answer cannot be read. A
     /// usage is read as in a stream: not if it is ambiguous, or longer than [`USAGE_BYTES_MAX`].
     pub fn read(&self, plain: &[u8]) -> Option<Reported> {
-        let fields: UsageFields<'_> = parse(plain)?;
+        self.read_at_once(plain).or_else(|| self.read_closely(plain))
+    }
+
+    /// Reads a usual answer in one pass: a short one with exactly one usage, which counts. `None` for any other answer,
+    /// and [`read_closely`](Self::read_closely) then finds out what it is.
+    fn read_at_once(&self, plain: &[u8]) -> Option<Reported> {
+        if self.cost_counts || plain.len() > USAGE_BYTES_MAX {
+            return None;
+        }
+        let plain = simdutf8::basic::from_utf8(plain).ok()?;
+        let (usage, service_tier) = match self.endpoint {
+            Endpoint::Chat => one_usage(plain)?,
+            Endpoint::Responses => one_usage(plain).map(|(ResponsesUsage(usage), tier)| (usage, tier))?,
+            Endpoint::Embeddings => one_usage(plain).map(|(EmbeddingsUsage(usage), tier)| (usage, tier))?,
+        };
+        Some(Reported {
+            usage: self.within_bound(usage).map(Some),
+            service_tier: service_tier.and_then(tier),
+            cost: Ok(None),
+        })
+    }
+
+    /// Finds the usage of any answer, and then reads it.
+    fn read_closely(&self, plain: &[u8]) -> Option<Reported> {
+        let fields: UsageFields<'_, &RawValue> = parse(plain)?;
         let usage = fields.usage.map(|usage| usage.get().as_bytes());
         let usage = usage.filter(|usage| *usage != b"null");
         let is_readable = |usage: &&[u8]| !fields.is_ambiguous && usage.len() <= USAGE_BYTES_MAX;
@@ -162,7 +188,7 @@ impl UsageReader {
         })
     }
 
-    /// Reads a `usage` object. Every usage passes through here, so this alone judges the upstream's bound.
+    /// Reads a `usage` object.
     ///
     /// # Errors
     /// The usage does not count.
@@ -172,7 +198,11 @@ impl UsageReader {
             Endpoint::Responses => parse(json).map(|ResponsesUsage(usage)| usage),
             Endpoint::Embeddings => parse(json).map(|EmbeddingsUsage(usage)| usage),
         };
-        let usage = usage.ok_or(BadUsage::Implausible)?;
+        self.within_bound(usage.ok_or(BadUsage::Implausible)?)
+    }
+
+    /// Refuses more tokens than the upstream's bound.
+    fn within_bound(&self, usage: Usage) -> Result<Usage, BadUsage> {
         match usage.largest_count() {
             tokens if tokens > self.tokens_max => Err(BadUsage::TooManyTokens(tokens)),
             _ => Ok(usage),
@@ -188,6 +218,13 @@ impl UsageReader {
     }
 }
 
+/// Reads an answer with exactly one usage, and the text of its service tier. `None` for any other answer.
+fn one_usage<'a, U: Deserialize<'a>>(plain: &'a str) -> Option<(U, Option<&'a RawValue>)> {
+    let Object(fields): Object<UsageFields<'_, Object<U>>> = serde_json::from_str(plain).ok()?;
+    let usage = fields.usage.filter(|_| !fields.is_ambiguous);
+    usage.map(|Object(usage)| (usage, fields.service_tier))
+}
+
 /// Parsing from bytes checks each string for UTF-8 again. An answer that is not UTF-8 may still have usage.
 fn parse<'a, T: Deserialize<'a>>(plain: &'a [u8]) -> Option<T> {
     let Object(answer) = match simdutf8::basic::from_utf8(plain) {
@@ -199,7 +236,14 @@ fn parse<'a, T: Deserialize<'a>>(plain: &'a [u8]) -> Option<T> {
 
 /// Returns the tier's name. An invalid one is ignored, and does not affect the usage next to it.
 fn tier(json: &RawValue) -> Option<String> {
-    let name: String = serde_json::from_str(json.get()).ok()?;
+    let plain = json
+        .get()
+        .strip_prefix('"')
+        .and_then(|name| name.strip_suffix('"'));
+    let name = match plain.filter(|name| !name.contains('\\')) {
+        Some(name) => name.to_owned(),
+        None => serde_json::from_str(json.get()).ok()?,
+    };
     (!name.is_empty()).then_some(name)
 }
 
@@ -295,6 +339,31 @@ mod tests {
         assert_eq!(read(&[TEXT, "data: [DONE]\n\n"]), (None, None));
     }
 
+    #[test]
+    fn only_a_usual_answer_is_read_at_once() {
+        const USAGE: &str = r#""usage":{"prompt_tokens":9,"completion_tokens":2}"#;
+        let is_read =
+            |counts: bool, answer: &[u8]| reader(Endpoint::Chat, counts).read_at_once(answer).is_some();
+        let usual = format!("{{{USAGE}}}");
+        assert!(is_read(false, usual.as_bytes()));
+        assert!(!is_read(true, usual.as_bytes()), "its cost is read, too");
+        for other in [
+            "{}".to_owned(),
+            format!("{{{USAGE},{USAGE}}}"),
+            format!(r#"{{{USAGE},"service_tier":"a","service_tier":"a"}}"#),
+            format!(r#"{{{USAGE},"usage":null}}"#),
+            format!("{{{USAGE}{}}}", " ".repeat(USAGE_BYTES_MAX)),
+        ] {
+            assert!(
+                !is_read(false, other.as_bytes()),
+                "{}",
+                &other[..other.len().min(100)]
+            );
+        }
+        let not_utf8 = b"{\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2,\"x\":\"\xff\"}}";
+        assert!(!is_read(false, not_utf8));
+    }
+
     /// Generates the members of an answer, some of them repeated or with escapes in their keys.
     fn members() -> impl Strategy<Value = Vec<String>> {
         let member = prop::sample::select(vec![
@@ -317,6 +386,17 @@ mod tests {
     }
 
     proptest! {
+        /// The quick reader differs from the thorough one in nothing but what it does not read at all.
+        #[test]
+        fn an_answer_is_read_at_once_as_it_is_read_closely(members in members(), bound in 1..20_u64) {
+            let json = format!("{{{}}}", members.join(","));
+            let reader = UsageReader { tokens_max: bound, ..reader(Endpoint::Chat, false) };
+            if let Some(reported) = reader.read_at_once(json.as_bytes()) {
+                let closely = reader.read_closely(json.as_bytes());
+                prop_assert_eq!(format!("{:?}", Some(reported)), format!("{closely:?}"), "{}", json);
+            }
+        }
+
         /// A whole answer and a stream with the same JSON in its last event are read alike, wherever its pieces end.
         #[test]
         fn whole_answers_and_streams_are_read_alike(members in members(), cut: prop::sample::Index) {
