@@ -4,47 +4,76 @@
 
 use super::redact::{self, REPLACEMENT, key_length};
 use http::HeaderMap;
-use memchr::memmem::Finder;
+use memchr::{memchr_iter, memmem};
 use std::collections::HashSet;
 
 /// Shortest part of the key that is removed, in bytes. A shorter key is removed as a whole.
 const FRAGMENT: usize = 12;
 /// Shortest key that is searched for: a shorter one occurs in ordinary words.
 const KEY_MIN: usize = 8;
+/// Longest text that is searched without the library's search for a text: that takes as long to prepare as searching
+/// some kilobytes, and an answer is searched once.
+const SHORT_TEXT: usize = 4 << 10;
 /// Bits of the filter, one for each pair of bytes.
 const PAIRS: usize = 1 << 16;
 
 /// Redacts the whole key in the head of an answer that is read as a stream.
 pub fn redact_head(headers: &mut HeaderMap, key: &str) {
-    if let Some(whole) = whole_key(key)
-        && is_in_head(&whole, headers)
+    if let Some(whole) = WholeKey::new(key)
+        && whole.is_in_head(headers)
     {
-        redact::headers_with(headers, &|text| without_whole(&whole, text));
+        redact::headers_with(headers, &|text| whole.without(text));
     }
 }
 
-/// Returns the search for the whole key; `None` for a key that is too short.
-pub(super) fn whole_key(key: &str) -> Option<Finder<'_>> {
-    (key.len() >= KEY_MIN).then(|| Finder::new(key))
+/// The search for the whole key.
+pub(super) struct WholeKey<'a> {
+    key: &'a [u8],
+    /// Offset of a character of the key that is rare in other texts: of the last one that is no small letter.
+    rare: usize,
 }
 
-pub(super) fn is_in_head(key: &Finder<'_>, headers: &HeaderMap) -> bool {
-    headers.values().any(|value| key.find(value.as_bytes()).is_some())
-}
-
-/// Replaces every occurrence of the key; `None` if there is none.
-pub(super) fn without_whole(key: &Finder<'_>, text: &[u8]) -> Option<Vec<u8>> {
-    let mut clean = Vec::new();
-    let mut copied = 0;
-    for at in key.find_iter(text) {
-        clean.extend_from_slice(&text[copied..at]);
-        clean.extend_from_slice(REPLACEMENT);
-        copied = at + key.needle().len();
+impl<'a> WholeKey<'a> {
+    /// Creates the search; `None` for a key that is too short.
+    pub(super) fn new(key: &'a str) -> Option<Self> {
+        let key = key.as_bytes();
+        let last = key.len().checked_sub(1).filter(|_| key.len() >= KEY_MIN)?;
+        let rare = key.iter().rposition(|byte| !byte.is_ascii_lowercase());
+        let rare = rare.unwrap_or(last);
+        Some(Self { key, rare })
     }
-    (copied > 0).then(|| {
-        clean.extend_from_slice(&text[copied..]);
-        clean
-    })
+
+    /// Returns the first place of the key in a text.
+    pub(super) fn find(&self, text: &[u8]) -> Option<usize> {
+        match text.len() {
+            length if length < self.key.len() => return None,
+            ..=SHORT_TEXT => {}
+            _ => return memmem::find(text, self.key),
+        }
+        let mut starts = memchr_iter(self.key[self.rare], text).filter_map(|at| at.checked_sub(self.rare));
+        starts.find(|start| text[*start..].starts_with(self.key))
+    }
+
+    pub(super) fn is_in_head(&self, headers: &HeaderMap) -> bool {
+        headers
+            .values()
+            .any(|value| self.find(value.as_bytes()).is_some())
+    }
+
+    /// Replaces every occurrence of the key; `None` if there is none.
+    pub(super) fn without(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let mut clean = Vec::new();
+        let mut copied = 0;
+        while let Some(found) = self.find(&text[copied..]) {
+            clean.extend_from_slice(&text[copied..copied + found]);
+            clean.extend_from_slice(REPLACEMENT);
+            copied += found + self.key.len();
+        }
+        (copied > 0).then(|| {
+            clean.extend_from_slice(&text[copied..]);
+            clean
+        })
+    }
 }
 
 /// The key as it is searched for in errors: in a whole answer, and in each event of a stream that may be one.
@@ -202,6 +231,30 @@ mod tests {
         );
         assert_eq!(without("1234567", "1234567"), "1234567");
         assert_eq!(without("123456789012", "x 123456789012"), "x [redacted]");
+    }
+
+    #[test]
+    fn the_whole_key_is_found_wherever_it_is_in_short_and_long_texts() {
+        for key in [KEY, "gsk_zk3vb8qlr1tn", "abcabcabX", "AAAAAAAA", "12345678"] {
+            let whole = WholeKey::new(key).unwrap();
+            for length in [0, 3, SHORT_TEXT] {
+                // The beginning and the end of a key, which are no key.
+                let (near, far) = (&key[..key.len() - 1], &key[1..]);
+                let other = [near, " ", far, ";", &" ".repeat(length)].concat();
+                assert_eq!(whole.find(other.as_bytes()), None, "{key} {length}");
+                let text = [&other, key, key, near].concat();
+                assert_eq!(whole.find(text.as_bytes()), Some(other.len()), "{key} {length}");
+                let clean = [&other, "[redacted][redacted]", near].concat();
+                assert_eq!(
+                    whole.without(text.as_bytes()),
+                    Some(clean.into_bytes()),
+                    "{key} {length}"
+                );
+            }
+            assert_eq!(whole.find(key.as_bytes()), Some(0));
+            assert_eq!((whole.find(b""), whole.find(&key.as_bytes()[1..])), (None, None));
+        }
+        assert!(WholeKey::new("1234567").is_none() && WholeKey::new("").is_none());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::encoding::{self, NotDecoded};
 use super::failure::{Failure, bad_answer};
 use super::redact::{self, headers_with};
-use super::sent_key::{SentKey, is_in_head, whole_key, without_whole};
+use super::sent_key::{SentKey, WholeKey};
 use super::stream::has_events;
 use super::usage::{Reported, UsageReader};
 use crate::large_bodies::is_large;
@@ -100,11 +100,11 @@ impl ReceivedAnswer {
                 answer.headers.insert(CONTENT_TYPE, json);
                 answer.replace_body(Bytes::from_static(UNREADABLE));
             }
-        } else if let Some(key) = whole_key(sent_key) {
+        } else if let Some(key) = WholeKey::new(sent_key) {
             // A search is a fraction of a copy, which only an answer that has the key needs.
             let has_key = |text: &Bytes| key.find(text).is_some();
-            if is_in_head(&key, &answer.headers) || plain.as_ref().is_some_and(has_key) {
-                answer.redact(plain.as_deref(), &|text| without_whole(&key, text));
+            if key.is_in_head(&answer.headers) || plain.as_ref().is_some_and(has_key) {
+                answer.redact(plain.as_deref(), &|text| key.without(text));
             }
         }
         Ok(answer)
