@@ -73,25 +73,31 @@ impl Default for HeaderLines {
 }
 
 impl HeaderLines {
-    /// Adds a line. Neither names nor values contain line ends.
-    pub(super) fn push(&mut self, name: &HeaderName, value: &HeaderValue) {
-        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
-            self.0.extend_from_slice(part);
-        }
+    /// Adds a line, whose value consists of these parts. Neither names nor values contain line ends.
+    pub(super) fn push<const N: usize>(&mut self, name: &HeaderName, value: [&[u8]; N]) {
+        self.0.extend_from_slice(name.as_str().as_bytes());
+        self.0.extend_from_slice(b": ");
+        value.iter().for_each(|part| self.0.extend_from_slice(part));
+        self.0.extend_from_slice(b"\r\n");
     }
 
     /// Adds the line of the provider key. `None` if the stored key is not a valid header value.
     pub fn authorize(mut self, auth: Auth, key: &SecretString) -> Option<AuthorizedHeaders> {
-        let (name, value) = match auth {
-            Auth::Bearer => {
-                let value = ["Bearer ", key.expose_secret()].concat();
-                (header::AUTHORIZATION, HeaderValue::try_from(value))
-            }
-            Auth::ApiKey => (API_KEY, HeaderValue::from_str(key.expose_secret())),
-        };
-        self.push(&name, &value.ok()?);
+        let key = key.expose_secret().as_bytes();
+        if !key.iter().all(may_be_in_value) {
+            return None;
+        }
+        match auth {
+            Auth::Bearer => self.push(&header::AUTHORIZATION, [b"Bearer ", key]),
+            Auth::ApiKey => self.push(&API_KEY, [key]),
+        }
         Some(AuthorizedHeaders(self.0))
     }
+}
+
+/// Returns whether the value of a header may have this byte, as [`HeaderValue`] judges it. It would copy the key.
+const fn may_be_in_value(byte: &u8) -> bool {
+    matches!(*byte, b'\t' | b' '..=b'~' | 0x80..)
 }
 
 /// Headers of the provider's request with the provider key. No request can be sent without them. No `Debug`, since one
@@ -171,18 +177,19 @@ impl ForwardList {
         };
         let is_replaced = |name: &HeaderName| trace.is_some_and(|trace| trace.replaces(name));
         let mut outbound = HeaderLines::default();
-        outbound.push(&header::HOST, host);
+        outbound.push(&header::HOST, [host.as_bytes()]);
         for (name, value) in caller {
             let is_wanted = !is_nominated(name) && !is_replaced(name) && !sent.is_contradicted(name, value);
             if self.passes(name) && is_wanted {
-                outbound.push(name, value);
+                outbound.push(name, [value.as_bytes()]);
             }
         }
         if let Some(trace) = trace {
-            outbound.push(&TRACEPARENT, &trace.traceparent);
+            outbound.push(&TRACEPARENT, [trace.traceparent.as_bytes()]);
         }
-        outbound.push(&header::ACCEPT_ENCODING, &HeaderValue::from_static("identity"));
-        outbound.push(&header::CONTENT_LENGTH, &sent.length.into());
+        outbound.push(&header::ACCEPT_ENCODING, [b"identity"]);
+        let mut digits = itoa::Buffer::new();
+        outbound.push(&header::CONTENT_LENGTH, [digits.format(sent.length).as_bytes()]);
         outbound
     }
 }
@@ -272,6 +279,18 @@ mod tests {
         let mut names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
         names.sort_unstable();
         names
+    }
+
+    #[test]
+    fn a_key_is_sent_if_it_can_be_the_value_of_a_header() {
+        for byte in 0..=u8::MAX {
+            let accepted = HeaderValue::from_bytes(&[byte]).is_ok();
+            assert_eq!(may_be_in_value(&byte), accepted, "{byte}");
+        }
+        for auth in [Auth::Bearer, Auth::ApiKey] {
+            let authorized = |key: &str| HeaderLines::default().authorize(auth, &key.into()).is_some();
+            assert!(authorized("sk-1 a~") && !authorized("sk-1\r\nx: y") && !authorized("sk\u{7f}"));
+        }
     }
 
     #[test]
