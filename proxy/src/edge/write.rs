@@ -8,7 +8,7 @@ use crate::call::body::pieces_max;
 use crate::reply::Reply;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use pingora::ErrorType::WriteTimedout;
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::ServerSession;
@@ -39,10 +39,17 @@ pub(super) fn to_pingora(reply: Reply) -> (Box<ResponseHeader>, Bytes) {
         // No body follows, even if the provider sent one.
         headers.remove(CONTENT_LENGTH);
         body.clear();
-    } else {
+    } else if !declares_length(&headers, body.len()) {
         headers.insert(CONTENT_LENGTH, body.len().into());
     }
     (head_of(status, headers), body)
+}
+
+/// Returns whether the headers have this length and no other one, as a provider's answer usually has.
+fn declares_length(headers: &HeaderMap, length: usize) -> bool {
+    let mut declared = headers.get_all(CONTENT_LENGTH).iter();
+    let is_equal = |value: &HeaderValue| value.as_bytes() == itoa::Buffer::new().format(length).as_bytes();
+    declared.next().is_some_and(is_equal) && declared.next().is_none()
 }
 
 /// Converts status and headers to Pingora's head.
@@ -129,6 +136,23 @@ async fn linger(session: &mut ServerSession) {
 mod tests {
     use super::*;
     use tokio::io::{AsyncWriteExt as _, duplex};
+
+    #[test]
+    fn an_answer_has_the_length_of_its_body_once() {
+        for declared in [&[][..], &["4"], &["04"], &["5"], &["4", "4"]] {
+            let mut reply = Reply {
+                status: StatusCode::OK,
+                headers: HeaderMap::new(),
+                body: Bytes::from_static(b"body"),
+            };
+            for length in declared {
+                reply.headers.append(CONTENT_LENGTH, length.parse().unwrap());
+            }
+            let head = to_pingora(reply).0;
+            let lengths: Vec<_> = head.headers.get_all(CONTENT_LENGTH).iter().collect();
+            assert_eq!(lengths, ["4"], "{declared:?}");
+        }
+    }
 
     /// Sends a body of `length` chunks of one byte; returns whether all of it is discarded.
     async fn is_discarded(length: usize) -> bool {

@@ -34,7 +34,7 @@ impl WriteBuffer {
             return Pin::new(connection).poll_write_vectored(context, pieces);
         }
         if self.0.is_empty() {
-            self.0.reserve(length.max(USUAL_BYTES));
+            self.0 = BytesMut::with_capacity(length.max(USUAL_BYTES));
         }
         for piece in pieces {
             self.0.extend_from_slice(piece);
