@@ -39,7 +39,7 @@ use crate::large_bodies::{LargeBodies, is_large};
 use crate::metrics::{Metrics, Stage};
 use crate::upstream::headers::HeaderLines;
 use crate::upstream::sent_body::SentBody;
-use body::{Body, BodyReader, may_be_large};
+use body::{Body, BodyReader, Declared, may_be_large};
 use call_request::{CallRequest, RequestParser};
 use completed::Completed;
 use connections::limit::Keeper;
@@ -115,10 +115,13 @@ impl CallPipeline {
         trace: &mut RequestTrace,
     ) -> Result<Completed, Rejection> {
         let key = credential::from_headers(&session.req_header().headers)?;
-        if let Err(too_long) = self.body_reader.check_declared_length(session) {
-            self.count_too_long(key, trace).await;
-            return Err(too_long);
-        }
+        let declared = match self.body_reader.check_declared_length(session) {
+            Ok(declared) => declared,
+            Err(too_long) => {
+                self.count_too_long(key, trace).await;
+                return Err(too_long);
+            }
+        };
         let key = self.resolver.key_owner(key).await;
         let key = key.inspect(|key| trace.set_owner(&key.owner));
         let key = trace.end_stage_with(&self.metrics, Stage::Resolve, key)?;
@@ -127,7 +130,7 @@ impl CallPipeline {
             // Boxed: the case is rare, and this future needs more space than the one that awaits it.
             Box::pin(self.counter.reject_early(&key)).await?;
         }
-        match self.read(endpoint, session, &key, trace).await {
+        match self.read(endpoint, session, declared, &key, trace).await {
             Ok(call) => self.complete(trace.clone(), key, call).await,
             Err(rejection) => Err(self.counter.count_refused(&key, rejection).await),
         }
@@ -138,10 +141,11 @@ impl CallPipeline {
         &self,
         endpoint: Endpoint,
         session: &mut ServerSession,
+        declared: Declared,
         key: &KnownKey,
         trace: &mut RequestTrace,
     ) -> Result<ReadCall, Rejection> {
-        let body = self.body_reader.read(session, key).await;
+        let body = self.body_reader.read(session, declared, key).await;
         let mut body = trace.end_stage_with(&self.metrics, Stage::Receive, body)?;
         let headers = &session.req_header().headers;
         let (request, splice) = if is_large(body.bytes.len()) {
@@ -173,23 +177,26 @@ impl CallPipeline {
 
     /// Steps 4 to 6, even if the caller disconnects. Pingora's contract does not say whether it drops the future of a
     /// request whose caller has left.
-    async fn complete(
+    fn complete(
         self: &Arc<Self>,
         mut trace: RequestTrace,
         key: Arc<KnownKey>,
         call: ReadCall,
-    ) -> Result<Completed, Rejection> {
+    ) -> impl Future<Output = Result<Completed, Rejection>> + use<> {
         let pipeline = Arc::clone(self);
+        // Boxed before there is a future that waits for it, which would reserve space for trace and call.
         let call = RunToCompletion::new(&self.admission, async move {
             match pipeline.run(&mut trace, &key, call).await {
                 Ok(completed) => completed,
                 Err(rejection) => Completed::from_rejection(&rejection, &pipeline.metrics, &trace),
             }
         });
-        call.await.ok_or_else(|| {
-            tracing::error!("a call panicked");
-            Rejection::unavailable()
-        })
+        async move {
+            call.await.ok_or_else(|| {
+                tracing::error!("a call panicked");
+                Rejection::unavailable()
+            })
+        }
     }
 
     /// Steps 4 to 6: decides, forwards and settles.

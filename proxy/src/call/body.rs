@@ -35,6 +35,10 @@ pub struct Body {
     pub reservation: Reservation,
 }
 
+/// Length of a body as its head declares it, accepted.
+#[derive(Debug, Clone, Copy)]
+pub struct Declared(Option<usize>);
+
 /// Reads bodies.
 pub struct BodyReader {
     /// Memory of all bodies.
@@ -46,22 +50,27 @@ pub struct BodyReader {
 }
 
 impl BodyReader {
-    /// Refuses a body whose declared length is too long, before any byte of it is read.
+    /// Returns the declared length of a body. Refuses one that is too long, before any byte of it is read.
     ///
     /// # Errors
     /// 413.
-    pub fn check_declared_length(&self, session: &ServerSession) -> Result<(), Rejection> {
+    pub fn check_declared_length(&self, session: &ServerSession) -> Result<Declared, Rejection> {
         match declared_length(session) {
             Some(length) if length > self.bytes_max => Err(self.too_large()),
-            _ => Ok(()),
+            declared => Ok(Declared(declared)),
         }
     }
 
-    /// Reads the body. The deadline covers the whole body and the wait for memory.
+    /// Reads the body of this declared length. The deadline covers the whole body and the wait for memory.
     ///
     /// # Errors
     /// 413 if the body is too long, 408 if it is late or incomplete, 400 if its chunks are malformed or too many.
-    pub async fn read(&self, session: &mut ServerSession, key: &KnownKey) -> Result<Body, Rejection> {
+    pub async fn read(
+        &self,
+        session: &mut ServerSession,
+        declared: Declared,
+        key: &KnownKey,
+    ) -> Result<Body, Rejection> {
         let deadline = Instant::now() + self.timeout;
         if session
             .get_header(EXPECT)
@@ -76,14 +85,18 @@ impl BodyReader {
                 return Err(incomplete(LATE));
             }
         }
-        match timeout_at(deadline, pin!(self.read_to_end(session, key))).await {
+        match timeout_at(deadline, pin!(self.read_to_end(session, declared, key))).await {
             Ok(body) => body,
             Err(_elapsed) => Err(incomplete(LATE)),
         }
     }
 
-    async fn read_to_end(&self, session: &mut ServerSession, key: &KnownKey) -> Result<Body, Rejection> {
-        let declared = declared_length(session);
+    async fn read_to_end(
+        &self,
+        session: &mut ServerSession,
+        Declared(declared): Declared,
+        key: &KnownKey,
+    ) -> Result<Body, Rejection> {
         let head = head_length(&session.req_header().headers);
         let mut reservation = Reservation::new(Arc::clone(&self.budget), Arc::clone(&key.usage));
         let mut first = Bytes::new();
@@ -276,7 +289,8 @@ mod tests {
             let whole = format!("{}{text}", head(&format!("content-length: {}\r\n", text.len())));
             for sent in [pieces, whole] {
                 let (_caller, mut session) = session(&sent).await;
-                let body = reader.read(&mut session, &key).await.unwrap();
+                let declared = Declared(declared_length(&session));
+                let body = reader.read(&mut session, declared, &key).await.unwrap();
                 assert_eq!(body.bytes, text.as_bytes());
                 assert!(fixture.budget.taken() >= text.len());
                 drop(body);
@@ -326,7 +340,8 @@ mod tests {
             });
             let mut session = ServerSession::new_http1(Box::new(here));
             assert!(session.read_request().await.unwrap());
-            let read = reader.read(&mut session, &key).await;
+            let declared = Declared(declared_length(&session));
+            let read = reader.read(&mut session, declared, &key).await;
             assert_eq!(read.err().map(kind), refused);
             drop(session);
             sending.await.unwrap();
@@ -347,7 +362,8 @@ mod tests {
         });
         let mut session = ServerSession::new_http1(Box::new(here));
         assert!(session.read_request().await.unwrap());
-        let read = reader.read(&mut session, &key);
+        let declared = Declared(declared_length(&session));
+        let read = reader.read(&mut session, declared, &key);
         let read = tokio::time::timeout(2 * reader.timeout, read)
             .await
             .expect("its time-out");
@@ -370,7 +386,8 @@ mod tests {
         let most = (1..).find(|length| length + 1 > pieces_max(length + 1)).unwrap();
         for (length, refused) in [(most - 16, None), (most + 1, Some(RefusalKind::BadRequest))] {
             let (_caller, mut session) = session(&in_chunks_of_one_byte(length)).await;
-            let read = reader.read(&mut session, &key).await;
+            let declared = Declared(declared_length(&session));
+            let read = reader.read(&mut session, declared, &key).await;
             assert_eq!(
                 read.as_ref().map_or(0, |body| body.bytes.len()),
                 [0, length][usize::from(refused.is_none())]
@@ -386,7 +403,8 @@ mod tests {
         let (reader, key) = (fixture.body_reader(), fixture.key());
         let (_caller, mut session) = session(&in_chunks_of_one_byte(10_000)).await;
         let mut turns = 0;
-        let mut reading = Box::pin(reader.read(&mut session, &key));
+        let declared = Declared(declared_length(&session));
+        let mut reading = Box::pin(reader.read(&mut session, declared, &key));
         while futures::poll!(&mut reading).is_pending() {
             turns += 1;
             tokio::task::yield_now().await;
