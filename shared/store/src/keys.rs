@@ -40,13 +40,22 @@ use domain::number::{self, Number};
 use domain::rate::Rate;
 use sha2::{Digest, Sha256};
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// Number of buckets. Workers poll buckets, not accounts.
 pub const BUCKETS: u16 = number::BUCKETS;
 
 /// The hash tags of the buckets.
 static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| (0..BUCKETS).map(|n| format!("{{b{n:04}}}")).collect());
+
+/// The keys that a bucket has once and every call needs, made when they are first needed.
+pub(crate) struct SingleKeys {
+    pub(crate) due: String,
+    pub(crate) kept: String,
+    pub(crate) counted_denials: String,
+}
+
+static SINGLE_KEYS: [OnceLock<SingleKeys>; BUCKETS as usize] = [const { OnceLock::new() }; BUCKETS as usize];
 
 /// Joins texts with one allocation: a call needs about twenty keys, and `format!` would grow each in steps. Inlined, so
 /// that the constant parts are written without a copy in a loop.
@@ -110,6 +119,16 @@ impl Bucket {
     /// Returns its number.
     pub fn index(self) -> usize {
         usize::from(self.0)
+    }
+
+    /// Returns the keys that the bucket has once.
+    pub(crate) fn single_keys(self) -> &'static SingleKeys {
+        // A number of a bucket is less than their number.
+        SINGLE_KEYS[self.index()].get_or_init(|| SingleKeys {
+            due: self.due(),
+            kept: self.kept(),
+            counted_denials: self.counted_denials(),
+        })
     }
 
     #[inline(always)]
@@ -224,6 +243,14 @@ impl Realm {
     /// Returns the realm of `account` in `mode`.
     pub fn new(account: &str, mode: Mode) -> Self {
         AccountKeys::new(account).in_mode(mode)
+    }
+
+    /// Returns the live realm of `account` if its bucket is known, without hashing the account id.
+    pub(crate) fn live_in(bucket: Bucket, account: &str) -> Self {
+        Self {
+            account: AccountKeys::in_bucket(bucket, account),
+            mode: Mode::Live,
+        }
     }
 
     /// Parses `<account> <mode>`.

@@ -160,7 +160,7 @@ impl Authorize<'_> {
         let (active, rate) = (account.active_keys(), account.rate(self.key_id));
         let virtual_key = account.virtual_key(self.key_id);
         let runs = realm.runs(&self.name.agent);
-        let denials = account.bucket().counted_denials();
+        let singles = account.bucket().single_keys();
         let is_named = self.charge.is_some_and(|charge| charge.run_named);
         let all_runs = realm.all_runs();
         let keys = AuthorizeKeys {
@@ -169,10 +169,10 @@ impl Authorize<'_> {
             rate: &rate,
             agent: &hold.agent,
             hold: &hold.hold,
-            due: &hold.due,
+            due: &singles.due,
             virtual_key: &virtual_key,
             audit_log: &hold.audit,
-            counted_denials: &denials,
+            counted_denials: &singles.counted_denials,
             run: &hold.run,
             agent_runs: &runs,
             account_runs: &all_runs,

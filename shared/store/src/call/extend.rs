@@ -82,7 +82,7 @@ impl Extend<'_> {
             active_keys: &hold.realm.keys().active_keys(),
             agent: &hold.agent,
             hold: &hold.hold,
-            due: &hold.due,
+            due: &hold.realm.bucket().single_keys().due,
             run: &hold.run,
         };
         let [generation, version] = self.view.as_of().to_args();

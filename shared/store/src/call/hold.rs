@@ -1,6 +1,6 @@
 //! A hold: the charge of an approved call that is not settled yet, with the keys that its scripts use.
 
-use crate::keys::{AccountKeys, Bucket, Realm};
+use crate::keys::{Bucket, Realm};
 use crate::script::names::inputs;
 use domain::entry::{before_memo, run_of_word, run_word};
 use domain::money::Nanos;
@@ -58,8 +58,6 @@ pub struct HoldKeys {
     pub(crate) agent: String,
     pub(crate) run: String,
     pub(crate) hold: String,
-    pub(crate) due: String,
-    pub(crate) kept: String,
     pub(crate) kept_hold: String,
     pub(crate) audit: String,
 }
@@ -72,13 +70,11 @@ impl HoldName {
 
     /// Computes the keys of this hold. `bucket` must be that of its account.
     pub fn keys_in(&self, bucket: Bucket) -> HoldKeys {
-        let realm = AccountKeys::in_bucket(bucket, &self.account).live();
+        let realm = Realm::live_in(bucket, &self.account);
         HoldKeys {
             agent: realm.agent(&self.agent),
             run: realm.run(&self.agent, &self.run),
             hold: bucket.hold(&self.allow_id),
-            due: bucket.due(),
-            kept: bucket.kept(),
             kept_hold: bucket.kept_hold(&self.allow_id),
             audit: realm.audit(),
             realm,
@@ -89,13 +85,14 @@ impl HoldName {
 impl HoldKeys {
     /// Returns the keys of `settle`, `void` and `reap`.
     pub(crate) fn to_end(&self) -> EndKeys<'_> {
+        let singles = self.realm.bucket().single_keys();
         EndKeys {
             account: self.realm.keys().name(),
             agent: &self.agent,
             run: &self.run,
             hold: &self.hold,
-            due: &self.due,
-            kept_index: &self.kept,
+            due: &singles.due,
+            kept_index: &singles.kept,
             kept_hold: &self.kept_hold,
             audit_log: &self.audit,
         }
