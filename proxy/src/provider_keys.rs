@@ -1,4 +1,4 @@
-//! Cache of decrypted provider keys. The cache key includes the sealed form, so a replaced key is never used again.
+//! Cache of decrypted provider keys by their sealed form, so a replaced key is never used again.
 
 use crypto::seal::{Keyring, SealError, SealedFor};
 use quick_cache::sync::Cache;
@@ -12,7 +12,18 @@ const OPENED_MAX: usize = 2_000;
 /// Decrypts provider keys and caches the result.
 pub struct ProviderKeys {
     keyring: Keyring,
-    opened: Cache<String, Arc<SecretString>>,
+    opened: Cache<String, Arc<Opened>>,
+}
+
+/// A decrypted key, and whom it was sealed for.
+struct Opened {
+    owner: [String; 4],
+    key: Arc<SecretString>,
+}
+
+/// Returns what a key is sealed for.
+const fn words<'a>(owner: &SealedFor<'a>) -> [&'a str; 4] {
+    [owner.account, owner.agent, owner.provider, owner.key_id]
 }
 
 impl ProviderKeys {
@@ -29,13 +40,19 @@ impl ProviderKeys {
     /// # Errors
     /// [`SealError`]: sealed for another owner or with another master key.
     pub fn open(&self, owner: &SealedFor<'_>, sealed: &str) -> Result<Arc<SecretString>, SealError> {
-        // Includes all fields of the owner, so that a key decrypted for one provider is not found for another.
-        let name = [owner.account, owner.agent, owner.provider, owner.key_id, sealed].join(" ");
-        if let Some(key) = self.opened.get(&name) {
-            return Ok(key);
+        let owner_words = words(owner);
+        // All fields of the owner are compared, so that a key decrypted for one provider is not found for another.
+        if let Some(opened) = self.opened.get(sealed)
+            && opened.owner == owner_words
+        {
+            return Ok(Arc::clone(&opened.key));
         }
         let key = Arc::new(self.keyring.open(owner, sealed)?);
-        self.opened.insert(name, Arc::clone(&key));
+        let opened = Opened {
+            owner: owner_words.map(str::to_owned),
+            key: Arc::clone(&key),
+        };
+        self.opened.insert(sealed.to_owned(), Arc::new(opened));
         Ok(key)
     }
 

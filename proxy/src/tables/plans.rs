@@ -2,7 +2,7 @@
 
 use arc_swap::ArcSwap;
 use domain::plan::{Plan, Plans};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use telemetry::PacedLine;
 
@@ -19,7 +19,7 @@ pub struct PlanLimits {
 
 /// The plans in force, by name.
 pub struct PlanTable {
-    plans: ArcSwap<HashMap<String, Arc<PlanLimits>>>,
+    plans: ArcSwap<BTreeMap<String, Arc<PlanLimits>>>,
     unknown: Arc<PlanLimits>,
     public_url: String,
 }
@@ -78,7 +78,7 @@ fn unknown() -> PlanLimits {
     }
 }
 
-fn by_name(plans: &Plans, public_url: &str) -> HashMap<String, Arc<PlanLimits>> {
+fn by_name(plans: &Plans, public_url: &str) -> BTreeMap<String, Arc<PlanLimits>> {
     let limits = |name: &str| {
         let plan = plans.get(name)?.clone();
         let limits = PlanLimits {

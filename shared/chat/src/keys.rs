@@ -5,6 +5,9 @@ use super::key::{folded, letters, quotable};
 use super::{KEY_BYTES_MAX, KEYS_MAX};
 use std::borrow::Cow;
 
+/// Keys that there is room for from the first one on: more than most bodies have.
+const USUAL_KEYS: usize = 8;
+
 /// The keys of one object so far, and their first ambiguity.
 #[derive(Debug)]
 pub(super) struct Keys<'a> {
@@ -29,6 +32,9 @@ impl<'a> Keys<'a> {
     pub(super) fn remember(&mut self, name: Cow<'a, str>) {
         if self.ambiguous.is_some() {
             return;
+        }
+        if self.seen.is_empty() {
+            self.seen = Vec::with_capacity(USUAL_KEYS);
         }
         self.ambiguous = if name.len() > KEY_BYTES_MAX {
             Some(BodyError::KeyTooLong { key: quotable(&name) })

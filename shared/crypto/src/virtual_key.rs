@@ -78,7 +78,7 @@ impl CheckSecret {
 
 /// A text in the form of a virtual key. Not verified.
 #[derive(Clone, Copy)]
-pub struct WellFormed<'a>(&'a str);
+pub struct WellFormed<'a>(&'a [u8]);
 
 impl<'a> WellFormed<'a> {
     /// Accepts `vk_live_` and 64 lower-case hex digits, nothing else.
@@ -87,12 +87,12 @@ impl<'a> WellFormed<'a> {
         let hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         // Without an early end, so that many digits are compared at once.
         let fits = digits.len() == HEX_DIGITS && digits.iter().fold(true, |fits, byte| fits & hex(byte));
-        fits.then(|| std::str::from_utf8(text).ok().map(Self)).flatten()
+        fits.then_some(Self(text))
     }
 
     /// Returns the SHA-256 of the key.
     pub fn digest(&self) -> [u8; 32] {
-        Sha256::digest(self.0.as_bytes()).into()
+        Sha256::digest(self.0).into()
     }
 
     /// Returns the hash under which the key is stored, in hex.
@@ -102,7 +102,7 @@ impl<'a> WellFormed<'a> {
 
     /// Returns the characters that lists show.
     pub fn shown(&self) -> &'a str {
-        &self.0[..SHOWN]
+        std::str::from_utf8(&self.0[..SHOWN]).unwrap_or_default()
     }
 }
 
