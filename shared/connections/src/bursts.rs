@@ -6,7 +6,6 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
@@ -47,7 +46,7 @@ impl Burst {
     /// Serves a request. After one that was answered at once it waits for its turn, and keeps the turn until it has to
     /// wait for something else.
     pub async fn serve<F: Future>(&self, mut serving: Pin<&mut F>) -> F::Output {
-        let turn = match self.was_at_once.load(Ordering::Relaxed) {
+        let mut turn = match self.was_at_once.load(Ordering::Relaxed) {
             true => {
                 // Others get their turn also if no other connection has a burst.
                 yield_now().await;
@@ -55,13 +54,16 @@ impl Burst {
             }
             false => None,
         };
-        let polled = poll_fn(|task| Poll::Ready(serving.as_mut().poll(task))).await;
-        self.was_at_once.store(polled.is_ready(), Ordering::Relaxed);
-        drop(turn);
-        match polled {
-            Poll::Ready(served) => served,
-            Poll::Pending => serving.await,
-        }
+        let mut is_first_poll = true;
+        poll_fn(|task| {
+            let polled = serving.as_mut().poll(task);
+            if std::mem::take(&mut is_first_poll) {
+                self.was_at_once.store(polled.is_ready(), Ordering::Relaxed);
+                drop(turn.take());
+            }
+            polled
+        })
+        .await
     }
 }
 
