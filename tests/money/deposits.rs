@@ -334,11 +334,11 @@ async fn bad_requests_name_the_field_and_bring_nothing_in() {
         ),
         (
             r#""amount":1,"reference":"r ""#.to_owned(),
-            "reference must be one visible line",
+            "reference must be 1 to 200 characters in one visible line",
         ),
         (
             r#""amount":1,"reference":"r\u200b""#.to_owned(),
-            "reference must be one visible line",
+            "reference must be 1 to 200 characters in one visible line",
         ),
         (
             r#""amount":1,"reference":7"#.to_owned(),

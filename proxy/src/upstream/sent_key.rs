@@ -60,14 +60,15 @@ impl<'a> WholeKey<'a> {
             .any(|value| self.find(value.as_bytes()).is_some())
     }
 
-    /// Replaces every occurrence of the key; `None` if there is none.
+    /// Replaces every occurrence of the key; `None` if there is none. The search is prepared once, since a long text can
+    /// have the key a million times.
     pub(super) fn without(&self, text: &[u8]) -> Option<Vec<u8>> {
         let mut clean = Vec::new();
         let mut copied = 0;
-        while let Some(found) = self.find(&text[copied..]) {
-            clean.extend_from_slice(&text[copied..copied + found]);
+        for at in memmem::find_iter(text, self.key) {
+            clean.extend_from_slice(&text[copied..at]);
             clean.extend_from_slice(REPLACEMENT);
-            copied += found + self.key.len();
+            copied = at + self.key.len();
         }
         (copied > 0).then(|| {
             clean.extend_from_slice(&text[copied..]);
