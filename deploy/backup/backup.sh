@@ -103,7 +103,8 @@ lost=$("${store[@]}" INFO stats | tr -d '\r' | sed -n 's/^unexpected_error_repli
 # every call when its append-only file has no room.
 [ -z "$ARCHIVE" ] || [ -d "$ARCHIVE" ] || die "ARCHIVE $ARCHIVE is no directory"
 needed=$("${store[@]}" INFO memory | tr -d '\r' | sed -n 's/^used_memory:\([0-9]*\)$/\1/p')
-[ -z "$ARCHIVE" ] || needed=$((needed + $(du -sb "$ARCHIVE" | cut -f 1)))
+# A file that is being written can be gone when du reads it.
+[ -z "$ARCHIVE" ] || needed=$((needed + $(du -sb "$ARCHIVE" 2>/dev/null | cut -f 1 || true)))
 read -r size free < <(df --block-size=1 --output=size,avail "$BACKUPS" | tail -n 1)
 ((free - needed >= size / 10)) ||
   die "the disk of $BACKUPS has $free of $size bytes free, a backup needs up to $needed, and a tenth stays free: remove backups or enlarge the disk, and lower KEEP"

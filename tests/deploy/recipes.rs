@@ -107,3 +107,24 @@ fn a_backup_is_restored_into_a_volume() {
         assert_eq!(old.contains("/lost/"), has_data, "{old}");
     }
 }
+
+/// Redis counts both since its start: the alert lasts for as long, whatever was done.
+#[test]
+fn alerts_on_counters_of_the_store_can_be_ended() {
+    let runbook = text("docs/guides/runbook.md");
+    let rules = text("deploy/prometheus/alerts.yml");
+    let mut count = 0;
+    for rule in rules.split("- alert: ").skip(1) {
+        let counters = [
+            "tollgate_admin_store_evicted_keys",
+            "tollgate_admin_store_lost_writes",
+        ];
+        if counters.iter().any(|counter| rule.contains(counter)) {
+            let name = rule.lines().next().unwrap();
+            let section = runbook.split("\n### ").find(|section| section.starts_with(name));
+            assert!(section.unwrap().contains("store-cli CONFIG RESETSTAT"), "{name}");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 2);
+}
