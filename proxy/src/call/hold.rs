@@ -99,14 +99,13 @@ impl HoldSettler {
 
     /// Charges `cost` in place of the estimate, now or later. If the store does not have the hold, or replied after a
     /// connection broke, it may have another ledger than the hold's: the settlement is then queued.
-    pub fn settle(
+    pub async fn settle(
         &self,
         hold: OpenHold,
         cost: Nanos,
         how: HoldOutcome,
         measured: Option<Measured>,
-    ) -> impl Future<Output = Settlement> {
-        // Built here and not in the future, which would reserve space for the hold and for the settlement.
+    ) -> Settlement {
         let OpenHold {
             name,
             keys,
@@ -123,10 +122,6 @@ impl HoldSettler {
             measured,
             ended_by: None,
         };
-        self.execute(settle, keys, origin)
-    }
-
-    async fn execute(&self, settle: Settle, keys: Box<HoldKeys>, origin: Origin) -> Settlement {
         let error = match settle.execute(&keys, None, &self.store).await {
             Ok(Settled::Missing) => None,
             Ok(settled) if self.health.is_same_ledger(&origin.ledger).await => {

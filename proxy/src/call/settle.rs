@@ -88,41 +88,38 @@ impl Settler {
     }
 
     /// Charges the bill in place of the estimate, and records the call in metrics, log and trace.
-    pub fn settle(
+    pub async fn settle(
         &self,
         request: &CallRequest,
         hold: OpenHold,
         bill: Bill,
         exchange: EndedExchange,
         trace: &mut RequestTrace,
-    ) -> impl Future<Output = SettledCall> {
+    ) -> SettledCall {
         self.count(request, &hold, &bill, &exchange);
         let measured = bill.measured(request, &exchange);
         let (allow_id, estimated_usd) = (hold.name.allow_id.clone(), hold.estimate.usd());
-        // An `async fn` would reserve space for its arguments twice.
-        async move {
-            let settlement = self.holds.settle(hold, bill.cost, bill.how, Some(measured)).await;
-            trace.end_stage(&self.metrics, Stage::Settle);
-            let charged_usd = bill.cost.usd();
-            trace.record_approval(&ApprovedCall {
-                id: &allow_id,
-                run: &request.run.id,
-                model: &request.model,
-                estimate: &estimated_usd,
-                charged: &charged_usd,
-                how: bill.how.as_str(),
-                settlement,
-                upstream: &request.upstream.identity().provider,
-                stream_end: exchange.stream.map(|_| exchange.end.as_str()),
-                status: exchange.status.map_or(0, |status| status.as_u16()),
-                upstream_time: exchange.took,
-            });
-            SettledCall {
-                allow_id,
-                bill,
-                estimated_usd,
-                charged_usd,
-            }
+        let settlement = self.holds.settle(hold, bill.cost, bill.how, Some(measured)).await;
+        trace.end_stage(&self.metrics, Stage::Settle);
+        let charged_usd = bill.cost.usd();
+        trace.record_approval(&ApprovedCall {
+            id: &allow_id,
+            run: &request.run.id,
+            model: &request.model,
+            estimate: &estimated_usd,
+            charged: &charged_usd,
+            how: bill.how.as_str(),
+            settlement,
+            upstream: &request.upstream.identity().provider,
+            stream_end: exchange.stream.map(|_| exchange.end.as_str()),
+            status: exchange.status.map_or(0, |status| status.as_u16()),
+            upstream_time: exchange.took,
+        });
+        SettledCall {
+            allow_id,
+            bill,
+            estimated_usd,
+            charged_usd,
         }
     }
 
