@@ -4,20 +4,10 @@
 //! A wallet's number leads to its account and owner for ever. Where a look-up says something else than the escrow, the
 //! wallets themselves decide, since a look-up may be lost too.
 
-use super::book::AccountMode;
-use super::drive::{BATCH, Job, drive};
-use super::names::place_read;
-use super::pass::Pass;
-use super::record::Facts;
-use super::violation::Invariant;
-use domain::mode::Mode;
-use domain::number::Number;
-use store::StoreError;
-use store::keys::{Series, wallet_lookup};
-use store::read::Read;
+mod pass;
 
-/// Maximum number of wallets that are compared once more, which are none in an intact store.
-const UNSURE_MAX: usize = 10_000;
+use super::drive::BATCH;
+use domain::mode::Mode;
 
 /// A wallet that an escrow names.
 pub(super) struct EscrowWallet {
@@ -43,80 +33,5 @@ impl EscrowWallets {
     /// Returns whether the collected wallets should be read before more are collected.
     pub(super) const fn is_full(&self) -> bool {
         self.unread.len() >= BATCH
-    }
-}
-
-impl Pass<'_> {
-    /// Collects the wallets of an escrow that `place` pays.
-    pub(super) fn wallets_of_escrow(&mut self, place: AccountMode, key: &str, escrow: &Facts<'_>) {
-        let payer = self.accounts.id(place);
-        for (field, number, account, owner) in [
-            ("from", escrow.from, payer, escrow.from_owner),
-            ("to", escrow.to, escrow.to_account, escrow.to_owner),
-        ] {
-            self.escrow_wallets.unread.push(EscrowWallet {
-                escrow: key.to_owned(),
-                field,
-                // No wallet has the number 0.
-                number: number.parse().unwrap_or(0),
-                account: account.to_owned(),
-                mode: place.mode,
-                owner: owner.to_owned(),
-            });
-        }
-    }
-
-    /// Reads the look-ups of the collected wallets.
-    pub(super) async fn read_escrow_wallets(&mut self) -> Result<(), StoreError> {
-        let unread = std::mem::take(&mut self.escrow_wallets.unread);
-        let jobs = unread.into_iter().map(|wallet| {
-            let look_up = Number::from_u64(wallet.number).map_or_else(
-                || Read::global(wallet_lookup(&wallet.number.to_string())),
-                |number| place_read(Series::Wallet, number),
-            );
-            Job::new([look_up], wallet)
-        });
-        let unsure = &mut self.escrow_wallets.unsure;
-        drive(self.store, jobs, |wallet, mut answers| {
-            let found = answers.text();
-            let EscrowWallet {
-                account, mode, owner, ..
-            } = &wallet;
-            let named = found.as_deref().unwrap_or_default().splitn(4, ' ');
-            let is_named = named.take(3).eq([account.as_str(), mode.as_str(), owner]);
-            if !is_named && unsure.len() < UNSURE_MAX {
-                unsure.push((wallet, found));
-            }
-        })
-        .await
-    }
-
-    /// Compares the wallets that remained open with the records of the wallets, once these are read.
-    pub(super) fn check_escrow_wallets(&mut self) {
-        for (wallet, found) in std::mem::take(&mut self.escrow_wallets.unsure) {
-            let EscrowWallet {
-                escrow,
-                field,
-                number,
-                account,
-                mode,
-                owner,
-            } = wallet;
-            let known = self.accounts.find(&account).map(|account| {
-                let place = AccountMode { account, mode };
-                let wallet = self.page(place).wallets.get(&number);
-                wallet.is_some_and(|wallet| wallet.owner == owner)
-            });
-            // The wallets of an account that is not checked are not known, only their look-ups.
-            let is_wrong = match known {
-                Some(is_known) => !is_known,
-                None => !self.accounts.partial || found.is_some(),
-            };
-            if is_wrong {
-                let detail =
-                    format!("it names wallet {number}, which is not one of {owner} in {account} ({mode})");
-                self.wrong(Invariant::EscrowState, &[&format!("{escrow} {field}")], detail);
-            }
-        }
     }
 }

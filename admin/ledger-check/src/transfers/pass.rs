@@ -1,0 +1,113 @@
+//! Collecting and counting transfers.
+
+use super::Waiting;
+use crate::book::AccountMode;
+use crate::pass::Pass;
+use crate::reconcile::{Comparison, Side};
+use crate::violation::Invariant;
+use store::keys::USER;
+use store::transaction::{Transaction, TransactionType};
+use store::transit::Transit;
+
+impl Pass<'_> {
+    /// Collects a row whose money had not arrived at the cut.
+    pub(crate) fn waiting_transfer(&mut self, place: AccountMode, row: &Transit) {
+        if let Some(credit) = &row.credit {
+            self.transfers.waiting.push(Waiting {
+                from: credit.counterparty.clone(),
+                to_account: row.to_account.clone(),
+                mode: place.mode,
+                to_wallet: row.to_wallet,
+                nanos: credit.nanos,
+            });
+        }
+    }
+
+    /// Adds the collected rows, once all wallets are read.
+    pub(crate) fn end_of_waiting_transfers(&mut self) {
+        for place in self.accounts.places() {
+            let page = self.page(place);
+            let user = page.owners.get(USER).and_then(|owner| owner.record.as_ref());
+            if let Some(user) = user.and_then(|record| record.wallet) {
+                let closed: Vec<u64> = page.closed.iter().copied().collect();
+                self.transfers
+                    .instead
+                    .extend(closed.into_iter().map(|number| (number, user)));
+            }
+        }
+        for row in std::mem::take(&mut self.transfers.waiting) {
+            let account = self.accounts.find(&row.to_account);
+            let place = account.map(|account| AccountMode {
+                account,
+                mode: row.mode,
+            });
+            let Some(place) = place else {
+                if !self.accounts.partial {
+                    // Nobody receives it.
+                    self.transfer(Side::InTransit, (&row.from, "no wallet"), row.nanos);
+                }
+                continue;
+            };
+            // It goes to the user wallet if the account has no such wallet.
+            let page = self.page(place);
+            let user = page.owners.get(USER).and_then(|owner| owner.record.as_ref());
+            let to = match page.wallets.contains_key(&row.to_wallet) {
+                true => Some(row.to_wallet),
+                false => user.and_then(|record| record.wallet),
+            };
+            let is_ours = self.is_of_pass(place, &row.from);
+            let to = to.map_or("no wallet".to_owned(), |to| self.receiver(to));
+            if is_ours {
+                self.transfer(Side::InTransit, (&row.from, &to), row.nanos);
+            }
+        }
+    }
+
+    /// Processes the transaction of a transfer.
+    pub(crate) fn transferred(&mut self, place: AccountMode, number: u64, transaction: &Transaction) {
+        let (from_ms, cut_ms) = self.rows.window();
+        // A row of the last millisecond may have been read.
+        if transaction.at_ms > cut_ms {
+            return;
+        }
+        let other = transaction.tail.counterparty.as_deref().unwrap_or_default();
+        let Ok(other) = other.parse::<u64>() else {
+            let key = self.accounts.realm(place).transactions();
+            let detail = "it names no other wallet";
+            return self.wrong(Invariant::Transit, &[&format!("{key} {number}")], detail);
+        };
+        if !self.is_of_pass(place, &other.to_string()) {
+            return;
+        }
+        let is_sent = transaction.kind == TransactionType::TransferOut;
+        let side = match (is_sent, transaction.at_ms < from_ms) {
+            (true, true) => Side::Record,
+            (true, false) => Side::RecordMeanwhile,
+            (false, true) => Side::Match,
+            (false, false) => Side::MatchMeanwhile,
+        };
+        let (from, to) = match is_sent {
+            true => (transaction.wallet, other),
+            false => (other, transaction.wallet),
+        };
+        let to = self.receiver(to);
+        self.transfer(side, (&from.to_string(), &to), transaction.amount.get());
+    }
+
+    fn transfer(&mut self, side: Side, (from, to): (&str, &str), nanos: u64) {
+        let key = format!("transfer of {nanos} nanos from wallet {from} to {to}");
+        self.reconcile_across(Comparison::Transfer, side, &key, &[]);
+    }
+
+    /// Returns whether the pass checks both wallets of a transfer: one of `place`, and `other`.
+    fn is_of_pass(&mut self, place: AccountMode, other: &str) -> bool {
+        let number = other.parse().unwrap_or(0);
+        !self.accounts.partial || self.page(place).wallets.contains_key(&number)
+    }
+
+    /// Returns the name of the wallet that receives what was sent to wallet `number`.
+    fn receiver(&self, number: u64) -> String {
+        let instead = self.transfers.instead.get(&number).unwrap_or(&number);
+        instead.to_string()
+    }
+}
