@@ -145,6 +145,15 @@ impl Caller {
             AccountVersion::from_account(&account),
             floor,
         )?;
+        if !key.is_of_hash(hash) {
+            let (account, key) = (&owner.account, &owner.key_id);
+            tracing::error!(
+                account,
+                key,
+                "a look-up leads to an API key with another secret: run `ledger check`"
+            );
+            return Err(Code::InvalidApiKey.into());
+        }
         if key.status(clock::now_ms()) != "active" {
             return Err(Code::InvalidApiKey.into());
         }

@@ -5,11 +5,16 @@
 //! ([`Comparison::Place`]) must have equal numbers of each. This detects two records with one number, a place without a
 //! record or with another one, and a record without a place. Records of an earlier version have look-ups outside the
 //! buckets instead. Those were written before the record, so one without a record is left from a crash and is ignored.
+//!
+//! The look-ups of keys are compared in both directions: a record's hash leads to it, and a look-up that leads to a key
+//! in force is that of its hash. Otherwise a hash of somebody else's secret would open the key.
 
+mod lookups;
 mod pass;
 
 use super::drive::BATCH;
 use domain::number::Number;
+use lookups::KeyLookup;
 use std::collections::HashMap;
 use store::keys::{Bucket, Series};
 use store::read::Read;
@@ -34,6 +39,10 @@ pub(super) enum LookupContent {
 pub(super) struct Names {
     /// Look-ups outside the buckets that are to be read.
     outside: Vec<NamedRecord>,
+    /// Look-ups of keys whose records are to be read.
+    key_lookups: Vec<KeyLookup>,
+    /// The look-up of each key in force whose record has no hash, by the key of the record.
+    unhashed: HashMap<String, String>,
     /// The highest place with a record, for each series and bucket.
     highest: HashMap<(Series, u16), u64>,
 }
@@ -48,7 +57,7 @@ pub(super) enum KeyKind {
 impl Names {
     /// Returns whether the collected look-ups should be read before more are collected.
     pub(super) const fn is_full(&self) -> bool {
-        self.outside.len() >= BATCH
+        self.outside.len() >= BATCH || self.key_lookups.len() >= BATCH
     }
 }
 

@@ -25,6 +25,7 @@ impl Pass<'_> {
             Record::Place(series, number) => self.placed(series, number, answers),
             Record::Users(account, key) => self.users(&account, &key, answers),
             Record::EmailLookup(key) => self.email_lookup(&key, answers),
+            Record::KeyLookup(kind, key) => self.key_lookup(kind, key, answers),
             Record::Key(kind, account, id, key) => self.named_key(kind, (&account, &id, key), answers),
             Record::Intent(place, id) => {
                 let key = self.accounts.realm(place).intent(&id);

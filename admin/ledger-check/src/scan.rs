@@ -17,6 +17,8 @@ use store::{Store, StoreError};
 
 /// Maximum number of concurrent parts of the scan.
 const IN_FLIGHT: usize = 3;
+/// The fault of a key whose name cannot be parsed.
+const NO_NAME: &str = "no key name of Tollgate's matches";
 
 /// A record that is read as soon as its key is found.
 pub(super) enum Record {
@@ -36,6 +38,8 @@ pub(super) enum Record {
     Users(String, String),
     /// The accounts with a user of an e-mail address.
     EmailLookup(String),
+    /// The look-up of a key.
+    KeyLookup(KeyKind, String),
     /// The record of a key: its account, its id and its name in the store.
     Key(KeyKind, String, String, String),
 }
@@ -134,12 +138,14 @@ async fn read_records(store: &Store, accounts: &Accounts, keys: Vec<Vec<u8>>) ->
     let mut notes = Vec::new();
     let mut jobs = Vec::new();
     for key in keys {
-        let Ok(key) = String::from_utf8(key) else {
-            notes.push(Note::Unknown(
-                "(not UTF-8)".to_owned(),
-                "no key name of Tollgate's matches",
-            ));
-            continue;
+        let key = match String::from_utf8(key) {
+            Ok(key) => key,
+            Err(error) => {
+                // As `redis-cli` shows it: the key must be found to be removed.
+                let shown = error.as_bytes().escape_ascii().to_string();
+                notes.push(Note::Unknown(shown, NO_NAME));
+                continue;
+            }
         };
         match sort(accounts, key) {
             Sorted::Read(job) => jobs.push(job),
@@ -160,7 +166,7 @@ enum Sorted {
 
 fn sort(accounts: &Accounts, key: String) -> Sorted {
     let Some(parsed) = Key::parse(&key) else {
-        return Sorted::Note(Note::Unknown(key, "no key name of Tollgate's matches"));
+        return Sorted::Note(Note::Unknown(key, NO_NAME));
     };
     match parsed {
         Key::Bucket(bucket, BucketKey::Hold(id)) => Sorted::Read(hold(bucket, id, State::Open)),
@@ -177,6 +183,8 @@ fn sort(accounts: &Accounts, key: String) -> Sorted {
             Sorted::Read(users(account, &key))
         }
         Key::Global(GlobalKey::UserLookup) => Sorted::Read(email_lookup(key)),
+        Key::Global(GlobalKey::VirtualKeyLookup) => Sorted::Read(key_lookup(KeyKind::Virtual, key)),
+        Key::Global(GlobalKey::ApiKeyLookup) => Sorted::Read(key_lookup(KeyKind::Api, key)),
         Key::Global(_) | Key::Bucket(..) => Sorted::Note(Note::Other),
         Key::Account(account, _) if accounts.find(account).is_some() => Sorted::Note(Note::Other),
         Key::Mode(account, mode, parsed) => match accounts.find(account) {
@@ -239,6 +247,10 @@ fn users(account: &str, key: &str) -> Job<Record> {
 
 fn email_lookup(key: String) -> Job<Record> {
     Job::new([Read::global(&key)], Record::EmailLookup(key))
+}
+
+fn key_lookup(kind: KeyKind, key: String) -> Job<Record> {
+    Job::new([Read::global(&key)], Record::KeyLookup(kind, key))
 }
 
 fn issued(kind: KeyKind, (account, id, key): (&str, &str, &str)) -> Job<Record> {

@@ -9,6 +9,7 @@ use domain::mode::Mode;
 use domain::permission::Permission;
 use ipnet::IpNet;
 use std::collections::HashMap;
+use subtle::ConstantTimeEq as _;
 
 /// Maximum number of API keys of an account. Revoked ones count until their places are needed.
 pub const API_KEYS_MAX: usize = 1000;
@@ -38,6 +39,8 @@ pub struct ApiKey {
     pub revoked_at_ms: Option<u64>,
     /// Last use, in ms since 1970, to the minute.
     pub last_used_ms: Option<u64>,
+    /// SHA-256 of the secret, in hex; `None` for keys of an earlier version.
+    hash: Option<String>,
 }
 
 impl ApiKey {
@@ -65,7 +68,17 @@ impl ApiKey {
             revoked_at_ms: ms("revoked_at").ok()?,
             // The minute of the last use may have begun before the key was created.
             last_used_ms: ms("last_used").ok()?.map(|minute| created_at_ms.max(minute)),
+            hash: get("hash").map(str::to_owned),
         })
+    }
+
+    /// Returns whether the secret with this SHA-256, in hex, is that of the key: a look-up that was changed by hand may
+    /// lead from the hash of another secret to it. Takes the same time wherever the hashes differ. The record of a key
+    /// of an earlier version has no hash; only its look-up is proof.
+    pub fn is_of_hash(&self, sha256_hex: &str) -> bool {
+        self.hash
+            .as_ref()
+            .is_none_or(|hash| hash.as_bytes().ct_eq(sha256_hex.as_bytes()).into())
     }
 
     /// Returns `active`, `expired` or `revoked` as of `now_ms`.

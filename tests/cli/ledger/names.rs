@@ -125,6 +125,85 @@ async fn what_leads_to_keys() {
     assert_eq!(fixture.cli.run(&["ledger", "check"]).code, Some(0));
 }
 
+/// A look-up of the hash of one's own secret, in front of the key of another: without the check it opens that key.
+#[tokio::test]
+async fn look_ups_that_lead_to_keys_of_others() {
+    let mut fixture = Fixture::build().await;
+    let account = fixture.tenants[0].account.id.clone();
+    let issue = |name: &str| {
+        let made = ["api-key", "create", "--account", &account, "--mode", "live"];
+        let made = fixture.cli.json(&[&made[..], &["--name", name]].concat());
+        let text = |at: &str| made[at].as_str().expect("a text").to_owned();
+        (text("keyId"), text("key"))
+    };
+    let ((victim, _), (ended, secret)) = (issue("victim"), issue("ended"));
+    let reply = fixture.tenants[0]
+        .live
+        .post("/v1/agents/ann/virtual-keys", json!({}))
+        .await;
+    let made = reply.json();
+    let virtual_key = made["virtualKey"]["keyId"].as_str().expect("an id").to_owned();
+    let revoke = ["api-key", "revoke", "--account", &account, "--key", &ended];
+    fixture.cli.json(&revoke);
+    // A secret whose own key is revoked opens no other key, either.
+    let own = api_key_lookup(&sha256_hex(secret.as_bytes()));
+    let before: String = fixture.redis.command(&["GET", &own]);
+    let _: String = fixture
+        .redis
+        .command(&["SET", &own, &format!("{account} {victim}")]);
+    let admin = fixture.admin.as_ref().expect("a server");
+    let reply = admin.caller(&secret).get("/v1/agents").await;
+    assert_eq!(reply.status, 401, "{}", reply.text());
+    let _: String = fixture.redis.command(&["SET", &own, &before]);
+    fixture.admin = None;
+
+    let hash = |text: &str| sha256_hex(text.as_bytes());
+    let forged = |lookup: String, owner: String, key: &str| {
+        damage(lookup, "SET {}", NAMES).word(owner).names(key.to_owned())
+    };
+    let all = vec![
+        forged(
+            api_key_lookup(&hash("mine")),
+            format!("{account} {victim}"),
+            &victim,
+        ),
+        forged(
+            virtual_key_lookup(&hash("mine")),
+            format!("{account} ann {virtual_key}"),
+            &virtual_key,
+        ),
+        forged(api_key_lookup(&hash("odd")), "nonsense".to_owned(), &hash("odd")),
+    ];
+    each_is_found(&fixture, all).await;
+    // Announced, of a key that was revoked, of a key that was removed since: none opens anything.
+    let set = |lookup: String, owner: String, more: &[&str]| {
+        let command = [&["SET", &lookup, &owner][..], more].concat();
+        let _: String = fixture.redis.command(&command);
+    };
+    let announced = format!("{account} ann vk_announced");
+    set(virtual_key_lookup(&hash("soon")), announced, &["PX", "3600000"]);
+    set(api_key_lookup(&hash("old")), format!("{account} {ended}"), &[]);
+    set(api_key_lookup(&hash("gone")), format!("{account} key_gone"), &[]);
+    assert_eq!(fixture.cli.run(&["ledger", "check"]).code, Some(0));
+}
+
+/// A record that has lost its hash, as those of an earlier version, has one look-up.
+#[tokio::test]
+async fn a_key_without_a_hash_has_one_look_up() {
+    let mut fixture = Fixture::build().await;
+    fixture.admin = None;
+    let account = fixture.tenants[0].account.clone();
+    let made = ["api-key", "create", "--account", &account.id, "--mode", "live"];
+    let made = fixture.cli.json(&made);
+    let id = made["keyId"].as_str().expect("an id");
+    let _: i64 = fixture
+        .redis
+        .command(&["HDEL", &account.keys.api_key(id), "hash"]);
+    let second = damage(api_key_lookup(&sha256_hex(b"mine")), "SET {}", NAMES);
+    let second = second.word(format!("{} {id}", account.id)).names(id);
+    each_is_found(&fixture, vec![second]).await;
+}
+
 #[tokio::test]
 async fn what_leads_to_pending_deposits() {
     let mut fixture = Fixture::build().await;

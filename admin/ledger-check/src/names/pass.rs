@@ -108,7 +108,7 @@ impl Pass<'_> {
         });
     }
 
-    /// Reads the collected look-ups outside the buckets.
+    /// Reads the collected look-ups outside the buckets, and the records that look-ups of keys lead to.
     pub(crate) async fn read_outside(&mut self) -> Result<(), StoreError> {
         let outside = std::mem::take(&mut self.names.outside);
         let jobs = outside.into_iter().map(|named| {
@@ -138,7 +138,8 @@ impl Pass<'_> {
                 self.wrong(Invariant::Names, &[&named.record, &named.lookup], detail);
             }
         })
-        .await
+        .await?;
+        self.read_looked_up_keys().await
     }
 
     /// Checks that no number with a record is above the last one drawn: it would be drawn again. The counters are read

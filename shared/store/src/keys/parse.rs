@@ -30,6 +30,8 @@ pub enum Key<'a> {
 #[expect(missing_docs, reason = "each is described where `keys` names it")]
 pub enum GlobalKey {
     UserLookup,
+    VirtualKeyLookup,
+    ApiKeyLookup,
     Other,
 }
 
@@ -135,7 +137,9 @@ fn global(rest: &str, key: &str) -> Option<GlobalKey> {
     let (first, rest) = rest.split_once('/')?;
     let fits = match first {
         "user" if is_hash(rest) => return Some(GlobalKey::UserLookup),
-        "vk" | "ak" | "session" | "invitation" | "reset" | "deposit" => is_hash(rest),
+        "vk" if is_hash(rest) => return Some(GlobalKey::VirtualKeyLookup),
+        "ak" if is_hash(rest) => return Some(GlobalKey::ApiKeyLookup),
+        "session" | "invitation" | "reset" | "deposit" => is_hash(rest),
         "attempts" => {
             let (of, hash) = rest.split_once('/')?;
             Tries::parse(of).is_some() && is_hash(hash)

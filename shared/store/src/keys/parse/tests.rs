@@ -16,9 +16,11 @@ fn every_global_name_is_recognised() {
     let hash = "0f".repeat(32);
     let name = keys::user_lookup("a@example.com");
     assert_eq!(Key::parse(&name), Some(Key::Global(GlobalKey::UserLookup)));
+    let name = keys::virtual_key_lookup(&hash);
+    assert_eq!(Key::parse(&name), Some(Key::Global(GlobalKey::VirtualKeyLookup)));
+    let name = keys::api_key_lookup(&hash);
+    assert_eq!(Key::parse(&name), Some(Key::Global(GlobalKey::ApiKeyLookup)));
     for name in [
-        keys::virtual_key_lookup(&hash),
-        keys::api_key_lookup(&hash),
         keys::session_lookup(&hash),
         keys::invitation_lookup(&hash),
         keys::reset_lookup(&hash),
