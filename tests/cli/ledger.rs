@@ -5,10 +5,13 @@ mod damage;
 mod diverted;
 mod fixture;
 mod inconclusive;
+mod malformed;
 mod million;
 mod names;
+mod no_archive;
 mod traffic;
 mod trail;
+mod vanished;
 
 use self::fixture::Fixture;
 use crate::{account, document, ready, refused};

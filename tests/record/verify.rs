@@ -3,8 +3,10 @@
 use crate::audit_writer::lines;
 use crate::trail_fixture::{TrailFixture, audit, broken, forge, rewrite};
 use crate::world::{BINARY, World, text};
+use domain::mode::Mode;
 use harness::{Cli, REPOSITORY, Redis, Seed, assert_fields};
 use serde_json::{Value, json};
+use store::account::ModeField;
 use store::keys::Realm;
 
 #[tokio::test]
@@ -109,7 +111,43 @@ async fn an_export_is_verified_without_a_store() {
     );
     rewrite(&file, |lines| lines[5] = lines[5].replace("vk_", "vk-"));
     broken(&verify(&["--require-proof"], 1), 6, "does not match its hash");
-    assert_eq!(audit(&alone, id, &["verify"], 1)["code"], "STORE");
+    assert_eq!(
+        audit(&alone, id, &["verify"], 3)["code"],
+        "STORE",
+        "it could not be told"
+    );
+}
+
+/// An older program does not know whether a line of a later release is in order.
+#[tokio::test]
+async fn a_line_of_a_later_release_is_not_broken() {
+    let fixture = TrailFixture::open().await;
+    fixture.verify(&[], 0);
+    let keys = &fixture.account.keys;
+    let (log, record) = (keys.live().audit(), keys.record());
+    let _: i64 = fixture
+        .redis
+        .command(&["RPUSH", &log, "51 1795900000000 v99 something new"]);
+    let field = ModeField::AuditSeq.name(Mode::Live);
+    let _: i64 = fixture.redis.command(&["HINCRBY", &record, &field, "1"]);
+    let untold = fixture.verify(&[], 3);
+    assert_fields!(untold, { "ok": false, "code": "LATER_RELEASE" });
+    let why = text(&untold, "/error");
+    assert!(
+        why.contains("audit entry 51") && why.contains("upgrade this program"),
+        "{why}"
+    );
+    let checked = fixture.cli.json_exit(&["ledger", "check", "--trail"], 3);
+    assert!(
+        checked["inconclusive"].to_string().contains("later release"),
+        "{checked}"
+    );
+    // A line that is lost is none of a later release.
+    let _: i64 = fixture.redis.command(&["HINCRBY", &record, &field, "1"]);
+    let _: String = fixture
+        .redis
+        .command(&["LSET", &log, "-1", "51 1795900000000 {}"]);
+    fixture.verify(&[], 1);
 }
 
 #[tokio::test]
@@ -120,18 +158,25 @@ async fn an_archive_that_cannot_be_read_is_no_archive_without_a_checkpoint() {
     let place = fixture.note().parent().unwrap().to_owned();
     std::fs::create_dir_all(place.parent().unwrap()).unwrap();
     std::fs::write(place, "").unwrap();
+    let untold = |document: &Value| {
+        assert_fields!(document, { "ok": false, "code": "ARCHIVE" });
+        assert!(text(document, "/error").contains("cannot be read"), "{document}");
+    };
     for args in [&[][..], &["--file", &file]] {
-        broken(&fixture.verify(args, 1), Value::Null, "cannot be read");
+        untold(&fixture.verify(args, 3));
     }
     let key = fixture.key();
     let alone = ["verify", "--file", &file, "--key", &key];
-    broken(
-        &audit(&fixture.alone(), &fixture.account.id, &alone, 1),
-        Value::Null,
-        "cannot be read",
-    );
+    untold(&audit(&fixture.alone(), &fixture.account.id, &alone, 3));
     // A note that was given is enough for an export.
     fixture.verify(&["--file", &file, "--checkpoint", &note], 0);
+    // A fault of the export itself is certain.
+    rewrite(&file, |lines| lines[5] = lines[5].replace("vk_", "vk-"));
+    broken(
+        &fixture.verify(&["--file", &file], 1),
+        6,
+        "does not match its hash",
+    );
 }
 
 #[tokio::test]

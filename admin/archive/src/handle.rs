@@ -1,7 +1,7 @@
 //! The archive as shared by requests and workers, with a cache of read objects.
 
 use crate::intents::segment::{IntentSegment, IntentSegments};
-use crate::location::ArchiveLocation;
+use crate::location::{ArchiveLocation, LocationError};
 use crate::segment::{Descriptor, Manifest, Segment};
 use bytes::Bytes;
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -152,7 +152,8 @@ impl Archive {
     /// Reads a segment's manifest.
     ///
     /// # Errors
-    /// [`StoreError::Archive`] if it cannot be read, or is not the archived one.
+    /// [`StoreError::Archive`] if it is missing or not the archived one, [`StoreError::ArchiveUnavailable`] if it could
+    /// not be read.
     pub async fn manifest(
         &self,
         realm: &Realm,
@@ -171,7 +172,8 @@ impl Archive {
     /// Reads a segment.
     ///
     /// # Errors
-    /// [`StoreError::Archive`] if it cannot be read, or is not the archived one.
+    /// [`StoreError::Archive`] if it is missing or not the archived one, [`StoreError::ArchiveUnavailable`] if it could
+    /// not be read.
     pub async fn segment(
         &self,
         realm: &Realm,
@@ -200,14 +202,28 @@ impl Archive {
     pub(crate) async fn read(&self, path: &str) -> Result<Bytes, StoreError> {
         match self.location.get(path).await {
             Ok(Some(bytes)) => Ok(bytes),
+            // A volume that is not mounted, or another directory than the servers'.
+            Ok(None) if self.location.is_missing().await => {
+                let why = format!("`{path}` of the archive: the archive's directory is not there");
+                Err(StoreError::ArchiveUnavailable(why))
+            }
             Ok(None) => Err(damaged(path, "it is not there")),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(error.into()),
         }
     }
 }
 
 pub(crate) fn failed(error: impl std::fmt::Display) -> StoreError {
     StoreError::Archive(error.to_string())
+}
+
+impl From<LocationError> for StoreError {
+    fn from(error: LocationError) -> Self {
+        match error.is_damage() {
+            true => Self::Archive(error.to_string()),
+            false => Self::ArchiveUnavailable(error.to_string()),
+        }
+    }
 }
 
 pub(crate) fn damaged(path: &str, why: &str) -> StoreError {

@@ -72,7 +72,8 @@ impl Archive {
     /// Reads a segment of archived intents.
     ///
     /// # Errors
-    /// [`StoreError::Archive`] if it cannot be read, or is not the archived one.
+    /// [`StoreError::Archive`] if it is missing or not the archived one, [`StoreError::ArchiveUnavailable`] if it could
+    /// not be read.
     pub async fn intent_segment(
         &self,
         realm: &Realm,

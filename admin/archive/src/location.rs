@@ -63,6 +63,16 @@ pub struct LocationError {
     /// The object, or the part of the archive.
     path: String,
     cause: String,
+    /// Whether the location replied, and what it has at the path cannot be an object of an archive.
+    is_damage: bool,
+}
+
+impl LocationError {
+    /// Returns whether what is at the path cannot be an object of an archive, as opposed to a location that could not
+    /// be read or written.
+    pub const fn is_damage(&self) -> bool {
+        self.is_damage
+    }
 }
 
 impl ArchiveLocation {
@@ -242,6 +252,39 @@ impl ArchiveLocation {
         Ok(())
     }
 
+    /// Returns the names of the folders in the folder `prefix`, sorted, without reading what they contain.
+    ///
+    /// # Errors
+    /// [`LocationError`], also for more than [`NAMES_MAX`] folders.
+    pub async fn folders(&self, prefix: &str) -> Result<Vec<String>, LocationError> {
+        let listing = async {
+            let below = self.at(prefix.trim_end_matches('/'))?;
+            let found = self.objects.list_with_delimiter(Some(&below)).await?;
+            if found.common_prefixes.len() > NAMES_MAX {
+                return Err(beyond("there are too many names"));
+            }
+            let names = found.common_prefixes.iter();
+            let mut names: Vec<String> = names
+                .filter_map(|path| path.filename().map(str::to_owned))
+                .collect();
+            names.sort_unstable();
+            Ok(names)
+        };
+        within("list", prefix, listing).await
+    }
+
+    /// Returns whether the archive is a directory that does not exist.
+    pub(crate) async fn is_missing(&self) -> bool {
+        let path = self
+            .files
+            .as_ref()
+            .and_then(|files| files.path_to_filesystem(&self.base).ok());
+        match path {
+            Some(path) => tokio::fs::try_exists(path).await.is_ok_and(|exists| !exists),
+            None => false,
+        }
+    }
+
     /// Refuses what is neither a file nor a directory: opening a pipe waits until somebody writes to it, and no
     /// deadline ends that.
     async fn refuse_pipe(&self, at: &Path) -> object_store::Result<()> {
@@ -280,9 +323,12 @@ fn retry() -> RetryConfig {
     }
 }
 
+/// Name under which this file reports what cannot be an object of an archive.
+const OURS: &str = "archive";
+
 fn beyond(what: &'static str) -> object_store::Error {
     object_store::Error::Generic {
-        store: "archive",
+        store: OURS,
         source: what.into(),
     }
 }
@@ -293,14 +339,18 @@ async fn within<T>(
     path: &str,
     operation: impl Future<Output = object_store::Result<T>>,
 ) -> Result<T, LocationError> {
-    let failed = |cause: &str| LocationError {
+    let failed = |cause: &str, is_damage: bool| LocationError {
         what,
         path: path.to_owned(),
         cause: brief(cause),
+        is_damage,
     };
     match tokio::time::timeout(DEADLINE, operation).await {
-        Ok(done) => done.map_err(|error| failed(&error.to_string())),
-        Err(_elapsed) => Err(failed("it took too long")),
+        Ok(done) => done.map_err(|error| {
+            let is_damage = matches!(&error, object_store::Error::Generic { store: OURS, .. });
+            failed(&error.to_string(), is_damage)
+        }),
+        Err(_elapsed) => Err(failed("it took too long", false)),
     }
 }
 

@@ -2,7 +2,6 @@
 //! (decision D48).
 
 use crate::Archive;
-use crate::handle::failed;
 use domain::price::PriceTable;
 use store::StoreError;
 
@@ -15,7 +14,7 @@ impl Archive {
     /// Keeps the text of a table.
     ///
     /// # Errors
-    /// [`StoreError::Archive`]; safe to retry.
+    /// [`StoreError::ArchiveUnavailable`], [`StoreError::Archive`]; safe to retry.
     pub async fn keep_price_table(&self, version: &str, text: &str) -> Result<(), StoreError> {
         self.settle(&path(version), text.as_bytes()).await
     }
@@ -23,10 +22,10 @@ impl Archive {
     /// Returns the table of this version, if it was kept.
     ///
     /// # Errors
-    /// [`StoreError::Archive`], also if what is there is not this table.
+    /// [`StoreError::ArchiveUnavailable`]; [`StoreError::Archive`] if what is there is not this table.
     pub async fn price_table(&self, version: &str) -> Result<Option<PriceTable>, StoreError> {
         let path = path(version);
-        let found = self.location().get(&path).await.map_err(failed)?;
+        let found = self.location().get(&path).await?;
         let damaged = |why: String| StoreError::Archive(format!("{path}: {why}"));
         let Some(bytes) = found else {
             return Ok(None);
@@ -39,9 +38,9 @@ impl Archive {
     /// Returns the versions of the tables that were kept, sorted.
     ///
     /// # Errors
-    /// [`StoreError::Archive`]
+    /// [`StoreError::ArchiveUnavailable`]
     pub async fn price_versions(&self) -> Result<Vec<String>, StoreError> {
-        let paths = self.location().list(FOLDER).await.map_err(failed)?;
+        let paths = self.location().list(FOLDER).await?;
         let names = paths
             .iter()
             .filter_map(|path| path.strip_prefix(FOLDER)?.strip_prefix('/'));

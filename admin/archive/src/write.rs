@@ -19,8 +19,8 @@ impl Archive {
     /// removed from the store; 0 if there is nothing to move, or another server moved it.
     ///
     /// # Errors
-    /// [`StoreError`], or [`StoreError::Archive`] if the archive does not accept it. Nothing was removed from the store
-    /// then.
+    /// [`StoreError`], or [`StoreError::ArchiveUnavailable`] if the archive does not accept it. Nothing was removed from
+    /// the store then.
     pub async fn move_segment(
         &self,
         chain: &Chain<'_>,
@@ -62,23 +62,20 @@ impl Archive {
     /// archiver that compresses otherwise, are kept beside them.
     ///
     /// # Errors
-    /// [`StoreError::Archive`]; the object may be there all the same.
+    /// [`StoreError::ArchiveUnavailable`]; the object may be there all the same.
     pub async fn settle(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        match self.location().get(path).await.map_err(failed)? {
+        match self.location().get(path).await? {
             Some(there) if there == bytes => return Ok(()),
             Some(there) => {
                 let hash = hex::encode(Sha256::digest(&there));
                 let aside = format!("{path}.replaced-{}", &hash[..8]);
                 tracing::warn!(path, aside, "something else is in the archive; it is kept beside");
-                self.location()
-                    .put(&aside, there.to_vec())
-                    .await
-                    .map_err(failed)?;
+                self.location().put(&aside, there.to_vec()).await?;
             }
             None => {}
         }
-        self.location().put(path, bytes.to_vec()).await.map_err(failed)?;
-        match self.location().get(path).await.map_err(failed)? {
+        self.location().put(path, bytes.to_vec()).await?;
+        match self.location().get(path).await? {
             Some(there) if there == bytes => Ok(()),
             _ => Err(damaged(path, "what was written is not what is read")),
         }

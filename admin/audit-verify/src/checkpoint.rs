@@ -12,6 +12,19 @@ use store::StoreError;
 use store::audit::chain::Head;
 use store::keys::Realm;
 
+/// Folder of the archive with the checkpoints of all trails, a folder for each account.
+pub const FOLDER: &str = "checkpoints";
+
+/// Returns the path of the last checkpoint of a trail.
+pub fn path_of(realm: &Realm) -> String {
+    format!("{FOLDER}/{}/{}", realm.account(), realm.mode())
+}
+
+/// Returns the folder of the checkpoints of a trail that are not replaced.
+pub fn kept_folder_of(realm: &Realm) -> String {
+    format!("{}.kept", path_of(realm))
+}
+
 /// Why no checkpoint is signed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSigned {
@@ -91,7 +104,7 @@ impl<'a> Checkpoints<'a> {
     /// # Errors
     /// [`NotSigned`] if it cannot be read, or the key did not sign it.
     pub async fn last(&self) -> Result<Option<Checkpoint>, NotSigned> {
-        self.read(&self.path()).await
+        self.read(&path_of(self.realm)).await
     }
 
     /// Reads the largest checkpoint, of the last one and those that are kept; `None` if there has been none.
@@ -101,7 +114,7 @@ impl<'a> Checkpoints<'a> {
     pub async fn largest(&self) -> Result<Option<Largest>, NotSigned> {
         // The last one is read first: otherwise a checkpoint kept meanwhile would look larger than the last one.
         let last = self.last().await?;
-        let folder = self.kept_folder();
+        let folder = kept_folder_of(self.realm);
         let names = self.archive.location().list(&folder).await?;
         let sizes = names.iter().filter_map(|name| size_of(&folder, name));
         let largest = sizes.max().filter(|(size, _)| {
@@ -129,7 +142,7 @@ impl<'a> Checkpoints<'a> {
     /// # Errors
     /// [`NotSigned::Location`].
     pub async fn put(&self, note: Vec<u8>) -> Result<(), NotSigned> {
-        Ok(self.archive.location().put(&self.path(), note).await?)
+        Ok(self.archive.location().put(&path_of(self.realm), note).await?)
     }
 
     /// Writes a checkpoint that is never replaced. A different one of the same size, which the store signed before it
@@ -138,7 +151,7 @@ impl<'a> Checkpoints<'a> {
     /// # Errors
     /// [`NotSigned::Store`].
     pub async fn keep(&self, size: u64, note: &[u8]) -> Result<(), NotSigned> {
-        let path = format!("{}/{size:012}", self.kept_folder());
+        let path = format!("{}/{size:012}", kept_folder_of(self.realm));
         Ok(self.archive.settle(&path, note).await?)
     }
 
@@ -152,20 +165,10 @@ impl<'a> Checkpoints<'a> {
             &origin(self.realm.account(), self.realm.mode()),
         )?))
     }
-
-    /// Returns the path of the last checkpoint.
-    fn path(&self) -> String {
-        format!("checkpoints/{}/{}", self.realm.account(), self.realm.mode())
-    }
-
-    /// Returns the folder of the checkpoints that are not replaced.
-    fn kept_folder(&self) -> String {
-        format!("{}.kept", self.path())
-    }
 }
 
 /// Returns the size of a kept checkpoint and its path; `None` for any other object.
-fn size_of<'a>(folder: &str, path: &'a str) -> Option<(u64, &'a str)> {
+pub fn size_of<'a>(folder: &str, path: &'a str) -> Option<(u64, &'a str)> {
     let digits = path.strip_prefix(folder)?.strip_prefix('/')?;
     let size: u64 = digits.parse().ok()?;
     (format!("{size:012}") == digits).then_some((size, path))

@@ -9,6 +9,7 @@ use crate::verdict::Verdict;
 use crate::walk::Walk;
 use archive::Archive;
 use history::trail::Trail;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use store::audit::chain::Chain;
 use store::keys::Realm;
@@ -19,29 +20,52 @@ use store::{Store, StoreError};
 /// the worker that signs checkpoints; `progress` gets the number of verified entries, and of all.
 ///
 /// # Errors
-/// [`StoreError`] if the store does not reply; malformed data in it is a verdict.
+/// [`StoreError`] if the store or the archive does not reply, or a later release wrote a line: nothing is said of the
+/// trail then. Malformed data in the store is a verdict, and so is an archived object that is missing or has changed.
 pub async fn online(
     store: &Store,
     archive: &Archive,
     realm: &Realm,
     known: Vec<KnownEnd>,
     every: Duration,
+    progress: impl FnMut(u64, u64) + Send,
+) -> Result<Verdict, StoreError> {
+    let chain = Chain::new(store, realm.clone());
+    let young = young(server_clock::now_ms(store).await?, every);
+    let mut walk = Walk::behind(0);
+    match verify((archive, &chain), &mut walk, known, &young, progress).await {
+        Err(StoreError::MalformedData(source)) => {
+            let key = chain.malformed_key().await?;
+            let key = key.map_or_else(|| "a list of the trail".to_owned(), |key| format!("`{key}`"));
+            let mut verdict = Verdict::new(&walk);
+            let problem = format!("{key} in the store is malformed, so nothing could be verified: {source}.");
+            verdict.broken = Some(Broken { seq: None, problem });
+            Ok(verdict)
+        }
+        verdict => verdict,
+    }
+}
+
+async fn verify(
+    (archive, chain): (&Archive, &Chain<'_>),
+    walk: &mut Walk,
+    known: Vec<KnownEnd>,
+    young: &RangeInclusive<u64>,
     mut progress: impl FnMut(u64, u64) + Send,
 ) -> Result<Verdict, StoreError> {
-    let (trail, chain) = (
-        Trail::new(store, archive, realm.clone()),
-        Chain::new(store, realm.clone()),
-    );
-    let young = young(server_clock::now_ms(store).await?, every);
+    let realm = chain.realm();
+    let trail = Trail::new(chain.store(), archive, realm.clone());
     // All these lines are sealed next, so the walk must reach the last one.
     let goal = chain.count().await?.lines;
     progress(0, goal);
-    let unsealed = match trail.seal().await {
+    let unsealed = match trail.seal_until(goal).await {
+        Ok(end) if end.seq < goal && chain.ends_with_later_release().await? => {
+            return Err(StoreError::LaterRelease(format!("audit entry {}", end.seq + 1)));
+        }
         Ok(_) => None,
         Err(StoreError::UnexpectedReply(why)) => Some(why),
         Err(error) => return Err(error),
     };
-    let mut walk = Walk::behind(0);
     // A checkpoint of an earlier state also has the end at the time of signing, which the trail must still reach.
     let known: Vec<KnownEnd> = known
         .into_iter()
@@ -49,28 +73,28 @@ pub async fn online(
         .flatten()
         .collect();
     for one in &known {
-        one.mark(&mut walk);
+        one.mark(walk);
     }
     let mut lists = Lists::default();
-    let mut manifests = Manifests::read(archive, &chain, realm).await?;
+    let mut manifests = Manifests::read(archive, chain, realm).await?;
     let beside = (&mut lists, &mut manifests);
-    let mut broken = along(&trail, &mut walk, beside, goal, unsealed, &mut progress).await?;
+    let mut broken = along(&trail, walk, beside, goal, unsealed, &mut progress).await?;
     if broken.is_none() {
-        broken = counted(&chain).await?;
+        broken = counted(chain).await?;
     }
-    let mut compared = Compared::new(&walk, known, false);
-    let mut verdict = Verdict::new(&walk);
+    let mut compared = Compared::new(walk, known, false);
+    let mut verdict = Verdict::new(walk);
     verdict.broken = broken.or(compared.broken.take());
     if verdict.broken.is_none() {
-        let listed = lists.compare(&chain, walk.end()).await?;
+        let listed = lists.compare(chain, walk.end()).await?;
         verdict.broken = listed.broken;
         verdict.warnings.extend(listed.warning.map(str::to_owned));
         verdict.broken = verdict.broken.or(manifests.broken);
     }
     // Only a signature proves the end: an attacker who writes to the store can truncate the trail and lower the count.
-    verdict.end_proven = compared.is_end_proven(&walk, &young);
+    verdict.end_proven = compared.is_end_proven(walk, young);
     verdict.proven_to = compared.signed;
-    verdict.warnings.extend(compared.uncovered(&walk, &young));
+    verdict.warnings.extend(compared.uncovered(walk, young));
     verdict.checkpoint = compared.best;
     if verdict.checkpoint.is_none() {
         verdict.warnings.push(UNSIGNED.to_owned());
@@ -95,7 +119,7 @@ async fn along(
                 return Ok(Some(Broken::at(next, format!("its record is malformed: {why}."))));
             }
             Err(StoreError::Archive(why)) => {
-                let problem = format!("it cannot be read from the archive: {why}.");
+                let problem = format!("what was archived of it is missing or was changed: {why}.");
                 return Ok(Some(Broken::at(next, problem)));
             }
             Err(error) => return Err(error),

@@ -67,7 +67,7 @@ impl Audit {
     /// Opens the store if it is needed: an export can be verified without it.
     pub(super) async fn run(self, settings: Settings) -> Result<Report, Failure> {
         match self {
-            Self::Verify(verify) => verify.run(settings).await,
+            Self::Verify(verify) => verify.run(settings).await.map_err(Failure::of_check),
             Self::Export(export) => export.run(&Context::open(settings).await?).await,
             Self::Recompute(recompute) => recompute.run(&Context::open(settings).await?).await,
             Self::Manifests(manifests) => manifests.run(&Context::open(settings).await?).await,

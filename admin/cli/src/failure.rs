@@ -11,10 +11,15 @@ use telemetry::error_chain;
 
 /// Exit code of a refusal: the command is valid, but the current state does not permit it.
 pub(super) const REFUSED: u8 = 1;
-/// Exit code of a check that found no fault but could not check everything.
+/// Exit code of a check that could not check everything and found no fault in the rest.
 pub(super) const INCONCLUSIVE: u8 = 3;
 /// Exit code of wrong usage or configuration.
 pub(super) const USAGE: u8 = 2;
+
+/// Code of a failure of the archive.
+const ARCHIVE: &str = "ARCHIVE";
+/// Code of data that only a later release can read.
+const LATER_RELEASE: &str = "LATER_RELEASE";
 
 /// A command that failed.
 #[derive(Debug)]
@@ -85,6 +90,23 @@ impl Failure {
         Self::refused("NOT_FOUND", format!("there is no account {id}"))
     }
 
+    /// Returns the failure of a check: if the store or the archive did not answer, it is not known whether there is a
+    /// fault, which exit code 1 would say.
+    pub(super) fn of_check(self) -> Self {
+        match self.code {
+            "STORE" | ARCHIVE | LATER_RELEASE | "STORE_CLOCK" => Self {
+                exit: INCONCLUSIVE,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
+    /// Creates the failure of an archive that cannot be read.
+    pub(super) fn no_archive(message: impl Into<String>) -> Self {
+        Self::refused(ARCHIVE, message)
+    }
+
     /// Returns the message.
     pub(super) fn message(&self) -> &str {
         &self.message
@@ -117,8 +139,11 @@ impl From<BadSettings> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
+        let is_of_script = error.broken_script().is_some();
         let hint = match &error {
-            StoreError::NoAnswer(_) => {
+            // A script that met malformed data midway has made a part of its change.
+            StoreError::MalformedData(_) if !is_of_script => "",
+            StoreError::NoAnswer(_) | StoreError::MalformedData(_) => {
                 "; the change may or may not have been made: check before you repeat the command"
             }
             StoreError::NotDurable { ran: true, .. } => {
@@ -131,6 +156,9 @@ impl From<StoreError> for Failure {
             StoreError::NotDurable { ran: false, .. } => "NOT_DURABLE",
             StoreError::LostWrites { .. } => "LOST_WRITES",
             StoreError::ClockDiffers(_) => "STORE_CLOCK",
+            StoreError::MalformedData(_) => "MALFORMED_DATA",
+            StoreError::Archive(_) | StoreError::ArchiveUnavailable(_) => ARCHIVE,
+            StoreError::LaterRelease(_) => LATER_RELEASE,
             _ => "STORE",
         };
         Self {

@@ -48,7 +48,7 @@ First steps on a new store:
   tollgate-admin api-key create --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --mode live
   tollgate-admin serve
 
-Exit codes: 0 done, 1 refused, 2 wrong usage or configuration. With --json a failure is
+Exit codes: 0 done, 1 refused, 2 wrong usage or configuration, 3 a check could not be made. With --json a failure is
 {\"ok\": false, \"error\": \"…\", \"code\": \"…\"}. Logs go to standard error.
 
 `tollgate-admin COMMAND --help` says what each command changes, with examples.";
@@ -77,12 +77,30 @@ fn described(command: Command, path: &str) -> Command {
     })
 }
 
+/// Meaning of exit code 3, for the commands that have it.
+const UNTOLD: &[(&str, &str)] = &[
+    (
+        "audit verify",
+        "it could not be told: the store or the archive does not answer, or a later release wrote an entry; or, with \
+         --require-proof, the end is not proven",
+    ),
+    ("audit recompute", "a price table was not kept"),
+    (
+        "ledger check",
+        "it could not be told: some checks are inconclusive, or the store or the archive does not answer",
+    ),
+];
+
 impl Page {
     fn lay_over(&self, command: Command) -> Command {
         let short = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let mut untold = UNTOLD.iter().filter(|(path, _)| *path == self.path);
+        let untold = untold
+            .next()
+            .map_or_else(String::new, |(_, when)| format!("\n  3  {when}"));
         let after = format!(
             "Changes: {}\n\nExample:\n  {}\n\nExit codes:\n  0  done\n  1  refused: {}\n  2  wrong usage or configuration; \
-             nothing was touched",
+             nothing was touched{untold}",
             self.changes,
             self.examples.join("\n  "),
             self.refused,

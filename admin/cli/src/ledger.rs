@@ -9,7 +9,7 @@ use archive::Archive;
 use clap::Subcommand;
 use ledger_check::{CheckScope, Checked, Invariant};
 use serde_json::json;
-use settings::StoreSettings;
+use settings::{Settings, StoreSettings};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 use store::Store;
@@ -33,7 +33,8 @@ pub(super) enum Ledger {
 }
 
 impl Ledger {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, settings: Settings) -> Result<Report, Failure> {
+        let context = Context::open(settings).await?;
         let Self::Check { account, trail } = self;
         if let Some(id) = &account {
             context.account(id).await?;

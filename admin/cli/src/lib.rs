@@ -181,6 +181,7 @@ async fn operate(command: Operate, settings: settings::Settings) -> Result<Repor
         Operate::Store(store::Store::Init) => return store::init(&settings).await,
         // An export can be verified without a store.
         Operate::Audit(command) => return command.run(settings).await,
+        Operate::Ledger(command) => return command.run(settings).await.map_err(Failure::of_check),
         command => command,
     };
     let context = Context::open(settings).await?;
@@ -198,7 +199,7 @@ async fn operate(command: Operate, settings: settings::Settings) -> Result<Repor
         Operate::Escrow(command) => command.run(&context).await,
         Operate::Holds(command) => command.run(&context).await,
         Operate::Decision(command) => command.run(&context).await,
-        Operate::Ledger(command) => command.run(&context).await,
+        Operate::Ledger(command) => command.run(context.settings).await,
     }
 }
 

@@ -37,6 +37,12 @@ impl<'a> Trail<'a> {
         self.chain.seal().await
     }
 
+    /// Seals all events up to entry `goal`, however many wait. Returns the end of the trail, which is before `goal` only
+    /// where a line cannot be sealed.
+    pub async fn seal_until(&self, goal: u64) -> Result<Head, StoreError> {
+        self.chain.seal_until(goal).await
+    }
+
     /// Lists the entries on a page, newest first, including all events until now. A position is the number of an entry,
     /// which entries keep in the archive.
     ///

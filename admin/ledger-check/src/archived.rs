@@ -1,9 +1,12 @@
 //! Archived intents: they must be unchanged, and are compared with transactions, escrows and counters like those in the
 //! store.
+//!
+//! An archive that does not answer proves nothing: it is read once in a pass, and what it holds is then inconclusive.
 
 use super::book::AccountMode;
 use super::pass::Pass;
-use super::violation::Invariant;
+use super::violation::{Doubt, Invariant};
+use history::trail::Trail;
 use store::StoreError;
 
 impl Pass<'_> {
@@ -21,10 +24,18 @@ impl Pass<'_> {
 
     async fn read_segments(&mut self, place: AccountMode) -> Result<(), StoreError> {
         let (realm, archive) = (self.accounts.realm(place), self.archive);
+        if let Some(why) = self.no_archive.clone() {
+            self.leave_unread(place, &realm.intent_segments(), &why);
+            return Ok(());
+        }
         let segments = match archive.intent_segments(self.store, realm).await {
-            Err(StoreError::UnexpectedReply(why)) => {
+            Err(error @ (StoreError::UnexpectedReply(_) | StoreError::MalformedData(_))) => {
                 let key = realm.intent_segments();
-                self.wrong(Invariant::Intent, &[&key], why);
+                let detail = match error {
+                    StoreError::MalformedData(source) => format!("it is malformed: {source}"),
+                    error => error.to_string(),
+                };
+                self.wrong(Invariant::Intent, &[&key], detail);
                 return Ok(());
             }
             segments => segments?,
@@ -36,6 +47,12 @@ impl Pass<'_> {
                     self.wrong(Invariant::Intent, &[&path], why);
                     continue;
                 }
+                Err(StoreError::ArchiveUnavailable(why)) => {
+                    let (path, _) = descriptor.paths(realm);
+                    self.leave_unread(place, &path, &why);
+                    self.no_archive = Some(why);
+                    return Ok(());
+                }
                 segment => segment?,
             };
             self.count(segment.records().len());
@@ -45,5 +62,26 @@ impl Pass<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Records that archived intents could not be read. One doubt stands for all accounts.
+    fn leave_unread(&mut self, place: AccountMode, record: &str, why: &str) {
+        if self.unread_intents.is_empty() {
+            self.doubts.push(Doubt {
+                invariant: Invariant::Intent,
+                records: vec![record.to_owned()],
+                reason: format!("archived intents cannot be read: {why}"),
+            });
+        }
+        self.unread_intents.insert(place);
+    }
+
+    /// Returns why a trail whose first entries are archived cannot be read, if the archive did not answer before: each
+    /// attempt may take a minute.
+    pub(super) async fn lacks_archive(&self, trail: &Trail<'_>) -> Result<Option<String>, StoreError> {
+        match &self.no_archive {
+            Some(why) if trail.is_archived(1).await? => Ok(Some(why.clone())),
+            _ => Ok(None),
+        }
     }
 }

@@ -110,6 +110,16 @@ pub(super) struct Page {
     pub(super) runs: BTreeSet<(String, String)>,
 }
 
+/// The number of entries that a trail has by its notes.
+#[derive(Debug)]
+pub(super) struct Noted {
+    pub(super) account: String,
+    pub(super) mode: Mode,
+    /// The note that says so.
+    pub(super) path: String,
+    pub(super) entries: u64,
+}
+
 /// An escrow that holds money, as read.
 #[derive(Debug)]
 pub(super) struct Held {

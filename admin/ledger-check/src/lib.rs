@@ -12,6 +12,7 @@
 
 mod archived;
 mod book;
+mod checkpoints;
 mod counters;
 mod drive;
 mod emails;
@@ -46,8 +47,10 @@ use pending::Questions;
 use reconcile::{Reconciliation, Suspects};
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
+use std::error::Error;
 use std::time::Duration;
 use store::account::Account;
+use store::keys::ACCOUNTS;
 use store::{Store, StoreError};
 use violation::Findings;
 
@@ -139,7 +142,10 @@ async fn run_passes(
     let mut ids: Vec<String> = scope.account.map(str::to_owned).into_iter().collect();
     for pass in 1..=PASSES {
         if scope.account.is_none() {
-            add_new(&mut ids, Account::ids(store).await?);
+            match Account::ids(store).await {
+                Err(StoreError::MalformedData(source)) => return Ok(no_accounts(&source)),
+                now => add_new(&mut ids, now?),
+            }
         }
         let accounts = Accounts::new(ids.clone(), scope.account.is_some());
         let reconciliation = Reconciliation::new(seed.clone(), suspects.clone());
@@ -172,6 +178,16 @@ async fn run_passes(
 fn add_new(ids: &mut Vec<String>, now: Vec<String>) {
     let known: HashSet<String> = ids.iter().cloned().collect();
     ids.extend(now.into_iter().filter(|id| !known.contains(id)));
+}
+
+/// Returns the result for a malformed list of accounts, without which nothing can be checked.
+fn no_accounts(why: &dyn Error) -> Checked {
+    let malformed = Violation {
+        invariant: Invariant::Names,
+        records: vec![ACCOUNTS.to_owned()],
+        detail: format!("it is malformed, so nothing was checked: {why}"),
+    };
+    outcome(vec![malformed], 0, Vec::new(), (0, 1))
 }
 
 fn outcome(

@@ -4,13 +4,16 @@ use super::book::AccountMode;
 use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
-use super::violation::Invariant;
+use super::violation::{Doubt, Invariant};
 use domain::intent::State;
 use store::StoreError;
 use store::account::ModeField;
 use store::keys::parse::{Key, ModeKey};
 use store::keys::{IntentIndex, Realm};
 use store::read::Read;
+
+/// Maximum number of attempts to read an audit log while parts of it are archived.
+const ATTEMPTS: usize = 8;
 
 impl Pass<'_> {
     /// Reads the audit logs and the lists of intents.
@@ -22,8 +25,34 @@ impl Pass<'_> {
 
     /// Checks that the archived part of each audit trail and the lines in the store are as many as were written.
     async fn read_audit_sizes(&mut self) -> Result<(), StoreError> {
+        let accounts = self.accounts;
+        let mut wanted: Vec<AccountMode> = accounts.places().collect();
+        for _ in 0..ATTEMPTS {
+            wanted = self.compare_audit_sizes(wanted).await?;
+        }
+        self.archived_meanwhile(&wanted);
+        Ok(())
+    }
+
+    /// Adds a doubt for each audit log of which a part was archived in each attempt to read it.
+    fn archived_meanwhile(&mut self, places: &[AccountMode]) {
+        for place in places {
+            self.doubts.push(Doubt {
+                invariant: Invariant::AuditSequence,
+                records: vec![self.accounts.realm(*place).audit()],
+                reason: "a part of it was archived during each read".to_owned(),
+            });
+        }
+    }
+
+    /// Compares the sizes of audit logs. Returns those of which a part was archived meanwhile.
+    async fn compare_audit_sizes(
+        &mut self,
+        places: Vec<AccountMode>,
+    ) -> Result<Vec<AccountMode>, StoreError> {
         let (store, accounts) = (self.store, self.accounts);
-        let jobs = accounts.places().map(|place| {
+        let mut again = Vec::new();
+        let jobs = places.into_iter().map(|place| {
             let realm = accounts.realm(place);
             let base = || archived(realm);
             let size = Read::list_length(realm.bucket(), realm.audit());
@@ -35,11 +64,15 @@ impl Pass<'_> {
             Job::new([base(), size, seq, base()], place)
         });
         drive(store, jobs, |place, mut answers| {
-            let base = answers.number().unwrap_or(0);
+            let Some(base) = answers.read::<Option<u64>>() else {
+                let key = accounts.realm(place).audit_base();
+                return self.wrong(Invariant::AuditSequence, &[&key], "it is malformed");
+            };
+            let base = base.unwrap_or(0);
             let size = answers.read::<u64>();
             let now = answers.number().unwrap_or(0);
             if answers.number().unwrap_or(0) != base {
-                return; // some were archived meanwhile
+                return again.push(place);
             }
             let given = self.page(place).audit_seq;
             let last = size.map(|size| base.saturating_add(size));
@@ -55,13 +88,24 @@ impl Pass<'_> {
                 self.wrong(Invariant::AuditSequence, &[&key], detail);
             }
         })
-        .await
+        .await?;
+        Ok(again)
     }
 
     async fn read_audit(&mut self) -> Result<(), StoreError> {
+        let mut wanted: Vec<AccountMode> = self.accounts.places().collect();
+        for _ in 0..ATTEMPTS {
+            wanted = self.read_audit_lines(wanted).await?;
+        }
+        self.archived_meanwhile(&wanted);
+        Ok(())
+    }
+
+    /// Reads the lines of audit logs. Returns the logs of which a part was archived meanwhile.
+    async fn read_audit_lines(&mut self, places: Vec<AccountMode>) -> Result<Vec<AccountMode>, StoreError> {
         let (store, accounts) = (self.store, self.accounts);
-        let sizes: Vec<(AccountMode, u64)> = accounts
-            .places()
+        let sizes: Vec<(AccountMode, u64)> = places
+            .into_iter()
             .map(|place| (place, self.page(place).audit_seq))
             .collect();
         let bases = sizes.iter().map(|(place, seq)| {
@@ -85,10 +129,14 @@ impl Pass<'_> {
                 Job::new([lines, archived(realm)], (*place, *base, first)).with_weight(BATCH)
             })
         });
+        let mut again = Vec::new();
         drive(store, jobs, |(place, base, first), mut answers| {
             let entries = answers.read::<Vec<Vec<u8>>>().unwrap_or_default();
             if answers.number().unwrap_or(0) != base {
-                return; // some were archived meanwhile
+                if again.last() != Some(&place) {
+                    again.push(place);
+                }
+                return;
             }
             self.count(entries.len());
             let mut numbers = entries.iter().zip(base + first + 1..);
@@ -100,7 +148,8 @@ impl Pass<'_> {
                 self.wrong(Invariant::AuditSequence, &[&key], detail);
             }
         })
-        .await
+        .await?;
+        Ok(again)
     }
 
     async fn read_intent_lists(&mut self) -> Result<(), StoreError> {

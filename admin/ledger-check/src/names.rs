@@ -14,9 +14,8 @@ mod pass;
 
 use super::drive::BATCH;
 use domain::number::Number;
-use lookups::KeyLookup;
 use std::collections::HashMap;
-use store::keys::{Bucket, Series};
+use store::keys::{AccountKeys, Bucket, Series};
 use store::read::Read;
 
 /// A record and its look-up.
@@ -32,6 +31,16 @@ pub(super) enum LookupContent {
     Text(String),
     /// This member, perhaps among others.
     Member(String),
+}
+
+/// The look-up of a key, and the key that it leads to.
+struct KeyLookup {
+    lookup: String,
+    /// The record of the key.
+    record: String,
+    account: AccountKeys,
+    /// The agent of a virtual key.
+    agent: Option<String>,
 }
 
 /// Numbers and keys collected in a pass.

@@ -1,7 +1,7 @@
 //! One pass over all records. It runs on a live system without a snapshot, so each part reads in an order in which the
 //! compared data cannot disagree; where that is not possible, only findings that the next pass confirms count.
 
-use super::book::{AccountMode, Accounts, Fields, Owner, Page};
+use super::book::{AccountMode, Accounts, Fields, Noted, Owner, Page};
 use super::drive::BATCH;
 use super::emails::Emails;
 use super::escrow_wallets::EscrowWallets;
@@ -31,6 +31,12 @@ pub(super) struct Pass<'a> {
     pub(super) with_trail: bool,
     /// Accounts and modes whose trail could not be read to its end: a record without its entry is then no violation.
     pub(super) incomplete: HashSet<AccountMode>,
+    /// Why the archive did not answer, once it did not.
+    pub(super) no_archive: Option<String>,
+    /// Accounts and modes whose archived intents could not be read.
+    pub(super) unread_intents: HashSet<AccountMode>,
+    /// Number of entries of each trail, by its checkpoints in the archive.
+    pub(super) noted: Vec<Noted>,
     pub(super) accounts: &'a Accounts,
     pub(super) progress: &'a Progress,
     pages: Vec<Page>,
@@ -80,6 +86,9 @@ impl<'a> Pass<'a> {
             archive,
             with_trail,
             incomplete: HashSet::new(),
+            no_archive: None,
+            unread_intents: HashSet::new(),
+            noted: Vec::new(),
             accounts,
             progress,
             pages: accounts.places().map(|_| Page::default()).collect(),
@@ -98,6 +107,7 @@ impl<'a> Pass<'a> {
             asks: Questions::new(),
             flows: [Flow::default(), Flow::default()],
         };
+        pass.read_checkpoints().await;
         pass.read_rows().await?;
         pass.scan().await?;
         pass.read_escrow_wallets().await?;
@@ -108,6 +118,7 @@ impl<'a> Pass<'a> {
         pass.check_escrow_wallets();
         pass.end_of_waiting_transfers();
         pass.check_versions(witnesses);
+        pass.check_checkpoints();
         pass.check_held().await?;
         pass.read_hold_indexes().await?;
         pass.read_run_indexes().await?;
@@ -128,8 +139,9 @@ impl<'a> Pass<'a> {
         } = pass.reconciliation.finish();
         mismatch.retain(|mismatch| {
             let place = place_named(pass.accounts, &mismatch.place);
-            !(mismatch.comparison.is_of_trail()
-                && place.is_some_and(|place| pass.incomplete.contains(&place)))
+            let is_unread = mismatch.comparison.is_of_trail()
+                && place.is_some_and(|place| pass.incomplete.contains(&place));
+            !is_unread && !may_be_archived(mismatch, place, &pass.unread_intents)
         });
         let (found, accounts) = (&mut pass.found, pass.accounts);
         for mismatch in foreign_left_out(store, accounts, mismatch).await? {
@@ -186,6 +198,18 @@ impl<'a> Pass<'a> {
     /// Adds a violation between records that must agree at any time.
     pub(super) fn wrong(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
         self.found.add(invariant, records, detail);
+    }
+}
+
+/// Returns whether archived intents that could not be read, those of `unread`, may explain a mismatch in `place`.
+fn may_be_archived(mismatch: &Mismatch, place: Option<AccountMode>, unread: &HashSet<AccountMode>) -> bool {
+    match mismatch.comparison {
+        Comparison::IntentTransaction | Comparison::TrailIntent => {
+            place.is_some_and(|place| unread.contains(&place))
+        }
+        // The intent may be another account's.
+        Comparison::EscrowWinner => !unread.is_empty(),
+        _ => false,
     }
 }
 

@@ -25,6 +25,7 @@ use join::{LegMismatch, Unmatched};
 use legs::{Reader, key_of};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use store::account::ModeField;
+use store::audit::chain::Chain;
 use store::keys::USER;
 use store::read::{Answers, Read};
 use store::transaction::Transaction;
@@ -62,7 +63,18 @@ impl Pass<'_> {
     pub(super) async fn read_trails(&mut self) -> Result<(), StoreError> {
         if self.with_trail {
             for place in self.accounts.places() {
-                self.read_trail(place).await?;
+                match self.read_trail(place).await {
+                    Err(StoreError::MalformedData(source)) => {
+                        self.incomplete.insert(place);
+                        let chain = Chain::new(self.store, self.accounts.realm(place).clone());
+                        let key = chain.malformed_key().await?;
+                        let key = key.unwrap_or_else(|| chain.realm().audit());
+                        let detail =
+                            format!("it is malformed, so nothing was compared with the trail: {source}");
+                        self.wrong(Invariant::Trail, &[&key], detail);
+                    }
+                    read => read?,
+                }
             }
         }
         Ok(())
@@ -224,15 +236,15 @@ impl Pass<'_> {
         let trail = Trail::new(self.store, archive, realm.clone());
         let mut sealed = None;
         let mut walk = Walk::behind(0);
+        if let Some(why) = self.lacks_archive(&trail).await? {
+            self.doubt(place, format!("entry 1 cannot be read: {why}"));
+            return Ok(false);
+        }
         while walk.end() < goal {
             let next = walk.end() + 1;
             let entries = match trail.read(next).await {
-                // Written by a later release, archived at that moment, or in an unreachable archive.
-                Err(StoreError::UnexpectedReply(why) | StoreError::Archive(why)) => {
-                    self.doubt(place, format!("entry {next} cannot be read: {why}"));
-                    return Ok(false);
-                }
-                entries => entries?,
+                Err(error) => return self.unreadable(place, next, error).map(|()| false),
+                Ok(entries) => entries,
             };
             if entries.is_empty() {
                 // Seals the remaining lines. One call may seal only a part of them.
@@ -241,7 +253,8 @@ impl Pass<'_> {
                         self.broken(place, next, &format!("it cannot be sealed: {why}"));
                         return Ok(false);
                     }
-                    end => end?,
+                    Err(error) => return self.unreadable(place, next, error).map(|()| false),
+                    Ok(end) => end,
                 };
                 // Nothing more was sealed: the line of `next` is lost.
                 if sealed == Some(end.seq) {
@@ -270,6 +283,23 @@ impl Pass<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Records why an entry cannot be read. Returns errors that say nothing about the trail.
+    fn unreadable(&mut self, place: AccountMode, seq: u64, error: StoreError) -> Result<(), StoreError> {
+        match error {
+            // It was archived at that moment, too often.
+            StoreError::UnexpectedReply(_) | StoreError::LaterRelease(_) => {
+                self.doubt(place, format!("entry {seq} cannot be read: {error}"));
+            }
+            StoreError::ArchiveUnavailable(why) => {
+                self.doubt(place, format!("entry {seq} cannot be read: {why}"));
+                self.no_archive = Some(why);
+            }
+            StoreError::Archive(why) => self.broken(place, seq, &why),
+            error => return Err(error),
+        }
+        Ok(())
     }
 
     /// Processes one entry.

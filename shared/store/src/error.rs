@@ -66,15 +66,26 @@ pub enum StoreError {
     /// Nothing changed.
     #[error("the caller may not do this any more: {0:?}")]
     NotPermitted(Lack),
+    /// The server replied with data of another type than the command or the caller expects: a key, or a value in it,
+    /// is not what Tollgate writes. A script may have run in part.
+    #[error("the store's data is malformed")]
+    MalformedData(#[source] redis::RedisError),
+    /// The data was written by a later release than this program's, which can neither read nor seal it.
+    #[error("{0} was written by a later release: upgrade this program")]
+    LaterRelease(String),
     /// A reply that the caller does not understand.
     #[error("unexpected reply: {0}")]
     UnexpectedReply(String),
     /// The start position of a page does not belong to this list; nothing was read.
     #[error("the list has no such position")]
     BadPosition,
-    /// The data is archived, and the archive cannot be read.
+    /// The data is archived, and the archive lacks it or has other bytes than were archived.
     #[error("{0}")]
     Archive(String),
+    /// The archive did not carry out a read or a write: a time-out, a refusal, an address that is not found. It says
+    /// nothing about what is archived.
+    #[error("{0}")]
+    ArchiveUnavailable(String),
     /// The address or its options are invalid.
     #[error("{0}")]
     BadUrl(String),
@@ -96,6 +107,8 @@ impl StoreError {
                 | Self::UntrustedCertificate(_)
                 | Self::BadUrl(_)
                 | Self::Archive(_)
+                | Self::ArchiveUnavailable(_)
+                | Self::LaterRelease(_)
                 | Self::ClockDiffers(_)
                 | Self::OverBudget { .. }
                 | Self::LostWrites { .. }
@@ -110,7 +123,7 @@ impl StoreError {
     /// fails, too.
     pub fn broken_script(&self) -> Option<String> {
         match self {
-            Self::NoAnswer(Some(source)) if source.code().is_some() => {
+            Self::NoAnswer(Some(source)) | Self::MalformedData(source) if source.code().is_some() => {
                 let said = source.to_string();
                 said.contains(IN_SCRIPT).then_some(said)
             }
@@ -170,6 +183,9 @@ const REFUSALS: [&str; 13] = [
 /// Error codes with which a server refuses every caller.
 const SERVER_WIDE_REFUSALS: [&str; 5] = ["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY"];
 
+/// Error code with which a server refuses a command for the type of its key.
+const WRONG_TYPE: &str = "WRONGTYPE";
+
 /// Error code of a transaction that the server did not execute, since it refused one of its commands.
 const ABORTED: &str = "EXECABORT";
 
@@ -195,13 +211,23 @@ impl From<redis::RedisError> for StoreError {
                 code: code.to_owned(),
                 source,
             },
+            Some(WRONG_TYPE) => Self::MalformedData(source),
             // Under RESP3 the library passes the server's own code on.
             Some(WRONG_PASSWORD) => Self::NotAdmitted(source),
             _ if source.kind() == redis::ErrorKind::AuthenticationFailed => Self::NotAdmitted(source),
             _ if has_untrusted_certificate(&source) => Self::UntrustedCertificate(source),
+            _ if is_of_another_type(&source) => Self::MalformedData(source),
             _ => Self::NoAnswer(Some(source)),
         }
     }
+}
+
+/// Returns whether the reply arrived, and the library could not convert it into what the caller expects.
+fn is_of_another_type(error: &redis::RedisError) -> bool {
+    matches!(
+        error.kind(),
+        redis::ErrorKind::Parse | redis::ErrorKind::UnexpectedReturnType
+    )
 }
 
 /// Returns whether a connection could not be made because of the server's certificate.
@@ -250,6 +276,17 @@ mod tests {
             ),
             "no code"
         );
+        let line = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+        let line = redis::parse_redis_value(line);
+        let wrong_type = StoreError::from(line.and_then(redis::Value::extract_error).unwrap_err());
+        let not_a_number: Result<u64, _> = redis::from_redis_value(redis::Value::BulkString(b"x".to_vec()));
+        let not_a_number = StoreError::from(redis::RedisError::from(not_a_number.unwrap_err()));
+        for error in [wrong_type, not_a_number] {
+            assert!(
+                matches!(error, StoreError::MalformedData(_)) && !error.is_server_failure(),
+                "{error:?}"
+            );
+        }
         let torn = std::io::Error::new(std::io::ErrorKind::InvalidData, "torn");
         let other = StoreError::from(redis::RedisError::from(torn));
         assert!(matches!(other, StoreError::NoAnswer(Some(_))), "{other:?}");

@@ -302,7 +302,7 @@ async fn what_is_archived_is_compared_too() {
 }
 
 /// Archives the trails of the first account, in two segments each, and its intents.
-async fn move_all(fixture: &Fixture, root: &Path) {
+pub(super) async fn move_all(fixture: &Fixture, root: &Path) {
     let variable = ("TOLLGATE_AUDIT__ARCHIVE".to_owned(), root.display().to_string());
     let settings = load_from(None, [variable].into_iter()).unwrap();
     let archive = Archive::at(ArchiveLocation::from_settings(&settings.audit).unwrap());

@@ -55,6 +55,8 @@ struct Against {
     store: Option<(Box<Context>, u64)>,
     /// A fault of the known ends themselves, independent of the export.
     bad: Option<Broken>,
+    /// Why the checkpoint in the archive could not be read.
+    unread: Option<String>,
     /// Why some ends are unknown.
     warnings: Vec<String>,
 }
@@ -99,12 +101,16 @@ impl Verify {
         }
         let every = every(&context.settings);
         let Against {
-            known, bad, warnings, ..
+            known,
+            bad,
+            unread,
+            warnings,
+            ..
         } = against;
         let mut verdict = online(&context.store, &archive, &realm, known, every, |_, _| {}).await?;
         verdict.broken = verdict.broken.or(bad);
         verdict.warnings.extend(warnings);
-        Ok(verdict)
+        compared(verdict, unread)
     }
 
     async fn offline(&self, path: &Path, settings: Settings) -> Result<Verdict, Failure> {
@@ -127,7 +133,7 @@ impl Verify {
         }
         verdict.broken = verdict.broken.or(against.bad);
         verdict.warnings.extend(against.warnings);
-        Ok(verdict)
+        compared(verdict, against.unread)
     }
 
     /// Returns the first entry that differs from the store, among the `both` entries that both have: an export that is
@@ -247,15 +253,11 @@ impl Against {
     }
 
     /// Adds the trail's largest note in the archive, if there is one. An archive that cannot be read is no proof that
-    /// there is none, so it is as wrong as a note that proves nothing.
+    /// there is none.
     async fn add_archived(&mut self, settings: &Settings, trail_args: &TrailArgs, key: PublicKey) {
-        let unread = |why: String| Broken {
-            seq: None,
-            problem: format!("the checkpoint in the archive cannot be read: {why}."),
-        };
         let archive = match Archive::from_settings(&settings.audit) {
             Ok(archive) => archive,
-            Err(error) => return self.add(Err(unread(error.to_string()))),
+            Err(error) => return self.unread = Some(error.to_string()),
         };
         let realm = trail_args.realm();
         let checkpoints = Checkpoints::new(&archive, key, &realm);
@@ -269,8 +271,19 @@ impl Against {
                 seq: None,
                 problem: format!("{error}."),
             })),
-            Err(error) => self.add(Err(unread(error_chain(&error)))),
+            Err(error) => self.unread = Some(error_chain(&error)),
         }
+    }
+}
+
+/// Returns the verdict, unless there is none: without a fault, and with a checkpoint that could not be read.
+fn compared(verdict: Verdict, unread: Option<String>) -> Result<Verdict, Failure> {
+    match unread.filter(|_| verdict.ok()) {
+        Some(why) => {
+            let message = format!("the checkpoint in the archive cannot be read: {why}");
+            Err(Failure::no_archive(message))
+        }
+        None => Ok(verdict),
     }
 }
 

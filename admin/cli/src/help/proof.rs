@@ -51,7 +51,7 @@ pub(super) const PAGES: &[Page] = &[
                 archive, or in an export with --file. An export is compared with the store, or with a signed \
                 checkpoint if the store cannot be reached; with --checkpoint and --key the check needs nothing else. \
                 To prove the end, a checkpoint must cover the entries older than two rounds of the checkpoint worker. \
-                With --require-proof the exit code is 3 if the end is not proven.",
+                An archive that does not answer proves nothing.",
         changes: "nothing; in the store, waiting entries are sealed first.",
         examples: &[
             "tollgate-admin audit verify --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC",
@@ -65,8 +65,7 @@ pub(super) const PAGES: &[Page] = &[
         about: "Recomputes the charge of each approved call of an account from its entry in the audit trail and the \
                 price table of its version, and lists differences, at most 100. A charge without usage is compared \
                 with its estimate. Entries of earlier releases lack service tier, sound and cache writes, so such \
-                calls can be listed as different. `audit verify` proves the entries themselves. The exit code is 3 if \
-                a price table was not kept.",
+                calls can be listed as different. `audit verify` proves the entries themselves.",
         changes: "nothing; waiting entries are sealed first.",
         examples: &[
             "tollgate-admin audit recompute --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC",
@@ -111,9 +110,11 @@ pub(super) const PAGES: &[Page] = &[
                 records, while the system runs, and lists each violated invariant with its records. Records that \
                 change meanwhile are read again. Money in transit between accounts, on a cluster also that of the \
                 last seconds, looks like missing money, and a record may be wrong in another way each time: findings \
-                that three attempts cannot decide are `inconclusive`, with `ok` false and exit code 3. With --trail the command also reads and verifies the whole audit \
+                that three attempts cannot decide are `inconclusive`, with `ok` false and exit code 3, and so is what \
+                an archive that does not answer holds. With --trail the command also reads and verifies the whole audit \
                 trail and compares the books with it: numbers that were changed consistently in all books are `trail` \
-                violations, with the record, both numbers and the audit entry.",
+                violations, with the record, both numbers and the audit entry. So are accounts and entries that \
+                checkpoints in the archive know and the store does not.",
         changes: "nothing; --trail seals new entries of the trails.",
         examples: &[
             "tollgate-admin ledger check --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --json",

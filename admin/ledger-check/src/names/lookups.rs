@@ -1,6 +1,6 @@
 //! The look-ups of keys, compared with the records that they lead to.
 
-use super::KeyKind;
+use super::{KeyKind, KeyLookup};
 use crate::drive::{Job, drive};
 use crate::pass::Pass;
 use crate::violation::Invariant;
@@ -11,16 +11,6 @@ use store::read::{Answers, Read};
 
 /// The fields of a key's record that are compared. Each record has the last one.
 const FIELDS: [&str; 4] = ["hash", "agent", "revoked_at", "created_at"];
-
-/// The look-up of a key, and the key that it leads to.
-pub(super) struct KeyLookup {
-    lookup: String,
-    /// The record of the key.
-    record: String,
-    account: AccountKeys,
-    /// The agent of a virtual key.
-    agent: Option<String>,
-}
 
 impl Pass<'_> {
     /// Processes the look-up of a key.

@@ -58,7 +58,9 @@ enum Content {
 fn content(found: Result<Option<Sealed>, StoreError>, event: DeliveryEvent) -> Result<Content, StoreError> {
     let sealed = match found {
         Ok(sealed) => sealed,
-        Err(StoreError::Archive(_)) => return Ok(Content::Unavailable(NO_ARCHIVE)),
+        Err(StoreError::Archive(_) | StoreError::ArchiveUnavailable(_)) => {
+            return Ok(Content::Unavailable(NO_ARCHIVE));
+        }
         Err(error) => return Err(error),
     };
     let entry = sealed.and_then(|sealed| Entry::of_json(&sealed.json));

@@ -129,6 +129,34 @@ impl<'a> Chain<'a> {
         Ok((extent, last))
     }
 
+    /// Returns the first key of the chain whose data is malformed, with its account's record; `None` if there is none
+    /// among those that every reader of the chain needs.
+    pub async fn malformed_key(&self) -> Result<Option<String>, StoreError> {
+        let (bucket, base) = (self.realm.bucket(), self.realm.audit_base());
+        let lists = [
+            self.realm.audit(),
+            self.realm.audit_hashes(),
+            self.realm.audit_segments(),
+        ];
+        let given = ModeField::AuditSeq.name(self.realm.mode());
+        let mut reads = vec![
+            Read::fields(bucket, &base, &["seq", "hash"]),
+            Read::field(bucket, self.realm.record(), &given),
+        ];
+        reads.extend(lists.iter().map(|list| Read::list_length(bucket, list)));
+        let mut answers = self.store.many(&reads).await?;
+        let base_is_sound = match answers.read::<(Option<u64>, Option<Vec<u8>>)>() {
+            Some((_, hash)) => hash.is_none_or(|hash| to_hash(&hash).is_ok()),
+            None => false,
+        };
+        let record_is_sound = answers.read::<Option<u64>>().is_some();
+        let mut malformed = Vec::new();
+        malformed.extend((!base_is_sound).then_some(base));
+        malformed.extend((!record_is_sound).then(|| format!("{} {given}", self.realm.record())));
+        malformed.extend(lists.into_iter().filter(|_| answers.read::<u64>().is_none()));
+        Ok(malformed.into_iter().next())
+    }
+
     /// Reads both counts atomically.
     pub async fn count(&self) -> Result<Count, StoreError> {
         let bucket = self.realm.bucket();
@@ -152,6 +180,25 @@ impl<'a> Chain<'a> {
     /// [`StoreError`]; [`StoreError::UnexpectedReply`] if the chain was changed manually.
     pub async fn seal(&self) -> Result<Head, StoreError> {
         Ok(self.seal_some(BATCHES_MAX).await?.end)
+    }
+
+    /// Seals all lines up to entry `goal`, also more than one call of [`Chain::seal`] seals. Returns the end, which is
+    /// before `goal` only where a line cannot be sealed: it is missing, or a later release wrote it.
+    ///
+    /// # Errors
+    /// As [`Chain::seal`].
+    pub async fn seal_until(&self, goal: u64) -> Result<Head, StoreError> {
+        until_it_stops(goal, || self.seal()).await
+    }
+
+    /// Returns whether a later release wrote the first line that is not sealed.
+    pub async fn ends_with_later_release(&self) -> Result<bool, StoreError> {
+        let (bucket, extent) = (self.realm.bucket(), self.extent().await?);
+        let sealed = extent.sealed.seq - extent.archived.seq;
+        let read = Read::list(bucket, self.realm.audit(), sealed, 1);
+        let mut answers = self.store.many(&[read]).await?;
+        let lines = answers.read::<Vec<Vec<u8>>>().unwrap_or_default();
+        Ok(lines.first().is_some_and(|line| is_of_later_release(line)))
     }
 
     /// Seals at most `batches` batches of some hundred lines each, so that a worker can alternate between chains.
@@ -237,6 +284,22 @@ impl<'a> Chain<'a> {
     }
 }
 
+/// Calls `seal` until it reaches entry `goal`, or no longer moves the end.
+async fn until_it_stops<F>(goal: u64, mut seal: impl FnMut() -> F) -> Result<Head, StoreError>
+where
+    F: Future<Output = Result<Head, StoreError>>,
+{
+    let mut end = seal().await?;
+    while end.seq < goal {
+        let next = seal().await?;
+        if next == end {
+            break;
+        }
+        end = next;
+    }
+    Ok(end)
+}
+
 /// Reports the sealed lines that are none.
 fn report_unreadable(realm: &Realm, entries: &[(Entry, [u8; 32])]) {
     let mut unreadable = entries.iter().filter(|(entry, _)| entry.kind == UNREADABLE);
@@ -287,12 +350,36 @@ fn shown(
             if !found.is_empty() {
                 break;
             }
-            let what = "an audit entry of a later release: upgrade this server";
-            return Err(StoreError::unexpected(what));
+            return Err(StoreError::LaterRelease(format!("audit entry {seq}")));
         }
         let entry = Entry::of_line(seq, &line);
         found.push(entry.shown(&before, hash).ok_or_else(no_form)?);
         before = hex::encode(hash);
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The end after each call, and the last one for ever.
+    async fn sealed(ends: &[u64], goal: u64) -> (u64, usize) {
+        let mut calls = 0;
+        let seal = || {
+            let seq = ends.get(calls).or(ends.last()).copied().unwrap_or(0);
+            calls += 1;
+            std::future::ready(Ok(Head { seq, hash: None }))
+        };
+        let end = until_it_stops(goal, seal).await.unwrap();
+        (end.seq, calls)
+    }
+
+    #[tokio::test]
+    async fn a_long_backlog_is_sealed_in_several_calls() {
+        assert_eq!(sealed(&[10], 10).await, (10, 1));
+        assert_eq!(sealed(&[4, 8, 12], 11).await, (12, 3));
+        assert_eq!(sealed(&[4, 8], 11).await, (8, 3), "a line that cannot be sealed");
+        assert_eq!(sealed(&[0], 0).await, (0, 1));
+    }
 }

@@ -29,8 +29,7 @@ impl Chain<'_> {
         let mut entries = Vec::with_capacity(lines.len());
         for (seq, line) in lines {
             if is_of_later_release(&line) {
-                let what = "an audit entry of a later release: upgrade this server";
-                return Err(StoreError::unexpected(what));
+                return Err(StoreError::LaterRelease(format!("audit entry {seq}")));
             }
             entries.push(Entry::of_line(seq, &line));
         }
