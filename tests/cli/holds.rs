@@ -17,6 +17,7 @@ pub(crate) async fn hold(agent: &SeedAgent, life: Duration) -> String {
 pub(crate) async fn agent(store: &Store) -> SeedAgent {
     let agent = Seed::new(store).await.account("startup").await.agent("bot");
     agent.cap(open_cap()).await;
+    agent.policy_record().await;
     agent.provider_key("sk-test").await;
     agent
 }

@@ -9,6 +9,7 @@ mod malformed;
 mod million;
 mod names;
 mod no_archive;
+mod policies;
 mod traffic;
 mod trail;
 mod vanished;

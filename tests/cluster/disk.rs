@@ -155,7 +155,8 @@ async fn a_store_whose_disk_fails_denies_every_call_until_the_operator_reopens_i
     let upstream = Upstream::start(|_| Answer::chat_with_usage(json!(null)));
     let edge = Edge::start(EdgeOptions::new(PROXY, store.redis.url(), upstream.base_url()));
     let admin = Admin::start(options(&store.redis, "async"));
-    let (_, key) = seed.ready_agent("enterprise", open_cap()).await;
+    let (agent, key) = seed.ready_agent("enterprise", open_cap()).await;
+    agent.policy_record().await;
     let caller = edge.caller(&key);
     let body =
         json!({ "model": "gpt-4o-mini", "max_tokens": 9, "messages": [{ "role": "user", "content": "a" }] });

@@ -140,6 +140,7 @@ impl World {
         let account = self.account_on(node).await;
         let agent = account.agent("bot");
         let (_, key) = agent.ready(cap).await;
+        agent.policy_record().await;
         Resident { agent, key }
     }
 

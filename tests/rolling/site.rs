@@ -55,6 +55,7 @@ impl Site {
         let seed = Seed::new(&redis.store()).await;
         let bot = seed.account("enterprise").await.agent("bot");
         let (key_id, key) = bot.ready(open_cap()).await;
+        bot.policy_record().await;
         let dir = tempfile::tempdir().expect("a directory");
         // A plan without a rate limit, which the load would exceed.
         std::fs::write(dir.path().join("plans.toml"), "[enterprise]\n").expect("a file");

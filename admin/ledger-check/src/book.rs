@@ -108,6 +108,8 @@ pub(super) struct Page {
     pub(super) has_runs: bool,
     /// Runs that have a record, by agent and id, where they are compared with the trail.
     pub(super) runs: BTreeSet<(String, String)>,
+    /// Keys that the trail says were revoked, and that are to be checked.
+    pub(super) revoked_keys: Vec<String>,
 }
 
 /// The number of entries that a trail has by its notes.

@@ -24,6 +24,7 @@ mod names;
 mod open_escrows;
 mod pass;
 mod pending;
+mod policies;
 mod reconcile;
 mod record;
 mod replay;

@@ -120,6 +120,7 @@ impl<'a> Pass<'a> {
         pass.check_versions(witnesses);
         pass.check_checkpoints();
         pass.check_held().await?;
+        pass.check_policies().await?;
         pass.read_hold_indexes().await?;
         pass.read_run_indexes().await?;
         pass.read_transactions().await?;

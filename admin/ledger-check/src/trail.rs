@@ -116,7 +116,9 @@ impl Pass<'_> {
         reading.charges.set_until(reading.cut, now_ms);
         let goal = goal.max(reading.cut);
         let goal = self.read_runs(place, &mut reading).await?.max(goal);
-        if !self.verify(place, &mut reading, goal).await? {
+        let is_read = self.verify(place, &mut reading, goal).await?;
+        self.check_revoked_keys(place).await?;
+        if !is_read {
             self.incomplete.insert(place);
             return Ok(());
         }
@@ -188,7 +190,7 @@ impl Pass<'_> {
 
     /// Reads records of an account, each together with the number of the account's last entry. Repeats the reads during
     /// which an entry was written. Returns the highest of the numbers, and whether every record could be read.
-    async fn read_between_entries<T>(
+    pub(super) async fn read_between_entries<T>(
         &self,
         place: AccountMode,
         mut wanted: Vec<T>,
@@ -309,6 +311,7 @@ impl Pass<'_> {
         reading: &mut Reading,
         entry: &Entry,
     ) -> Result<(), StoreError> {
+        self.trail_key(place, entry).await?;
         let mut is_complete = reading.charges.add_entry(entry).is_ok();
         if entry.seq <= reading.cut {
             let records = records::stated_by(entry, &mut reading.waiting);

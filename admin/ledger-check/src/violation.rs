@@ -42,6 +42,9 @@ domain::words! {
         /// account), and each record has its look-up, pending deposits by their reference. Each escrow is in the lists
         /// of its parties. No number that has a record can be drawn again.
         Names = "names",
+        /// Agents and accounts have the limits of their policies, exactly the listed agents are frozen, and each active
+        /// virtual key is an unrevoked one of its agent.
+        Policies = "policies",
         /// Transactions, deposits, settled intents and escrows each have their audit entries and the reverse. Counters
         /// are the sums of the entries' charges.
         Trail = "trail",

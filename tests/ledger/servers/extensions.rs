@@ -92,6 +92,7 @@ async fn race(policy: impl Fn(u64) -> CapPolicy, tracked: bool, room: u64) -> u6
     let mut payer = Payer::new(&Seed::new(&stores[0]).await).await;
     let held = HOLDS as u64 * ESTIMATE;
     payer.agent.cap(policy(held + room)).await;
+    payer.agent.policy_record().await;
     if tracked {
         payer.plan.tracked_usd_per_month = Some(usd(held + room));
     }

@@ -38,6 +38,40 @@ impl SeedAgent {
         self.account.changed(&self.key(), &fields).await;
     }
 
+    /// Gives the agent's own limits, as [`Self::cap`] left them, the policy that `ledger check` compares them with.
+    pub async fn policy_record(&self) {
+        let (realm, seed) = (self.account.keys.live(), &self.account.seed);
+        let now = clock::now_ms().to_string();
+        let fields = self.fields(&self.key()).await;
+        let policy = match fields.get("policy_id") {
+            Some(policy) => policy.clone(),
+            None => mint(Kind::Policy),
+        };
+        let names = [
+            ("cap", "cap"),
+            ("cap_run", "run"),
+            ("cap_day", "day"),
+            ("cap_month", "month"),
+        ];
+        let limits = names.map(|(own, set)| (set, fields.get(own).map_or("", String::as_str)));
+        let limits = limits.into_iter().filter(|(_, limit)| !limit.is_empty());
+        let mut record = vec![
+            ("id", policy.as_str()),
+            ("name", ""),
+            ("agent", &self.id),
+            ("currency", "USD"),
+            ("revision", "1"),
+            ("created_at", &now),
+            ("updated_at", &now),
+        ];
+        record.extend(limits);
+        seed.run(redis::cmd("DEL").arg(realm.policy(&policy))).await;
+        seed.hset(&realm.policy(&policy), &record).await;
+        seed.run(redis::cmd("ZADD").arg(realm.policies()).arg(&now).arg(&policy))
+            .await;
+        self.account.changed(&self.key(), &[("policy_id", &policy)]).await;
+    }
+
     /// Removes the agent's own policy.
     pub async fn no_cap(&self) {
         let key = self.key();

@@ -1,0 +1,442 @@
+//! What calls are judged by, compared with what it was set by: the limits of agents and accounts with their policies,
+//! freezes with the list of frozen agents, and active virtual keys with their records and the lists of their agents.
+//!
+//! Calls read the first, and an edge may write it; the second is out of its reach. Each change writes both and its
+//! audit entry in one step, so what is read between two entries must agree.
+
+use super::book::{AccountMode, Fields};
+use super::drive::{BATCH, Job, drive};
+use super::pass::Pass;
+use super::violation::{Doubt, Invariant};
+use domain::entry::Entry;
+use domain::mode::Mode;
+use std::collections::{BTreeMap, BTreeSet};
+use store::StoreError;
+use store::keys::USER;
+use store::read::Read;
+
+/// The limits that an agent has from its policy, and the fields of the policy's record.
+const LIMITS: [(&str, &str); 7] = [
+    ("cap", "cap"),
+    ("cap_run", "run"),
+    ("cap_day", "day"),
+    ("cap_month", "month"),
+    ("cap_txn", "transaction"),
+    ("cap_approval", "approval"),
+    ("cap_low", "low_balance"),
+];
+/// The same limits in the account's record, after its mode.
+const OF_ACCOUNT: [&str; 7] = ["cap", "run", "day", "month", "txn", "approval", "low"];
+/// Position of the threshold of a low balance. The highest one is the strictest; of the others the lowest.
+const LOW_BALANCE: usize = 6;
+
+/// The limits as texts, in the order of [`LIMITS`]; `None` or empty where there is none.
+type Limits = [Option<String>; 7];
+
+/// An agent, and the policies that may be its own.
+type Judged = (String, BTreeSet<String>);
+
+impl Pass<'_> {
+    /// Compares limits, freezes and active keys of all accounts.
+    pub(super) async fn check_policies(&mut self) -> Result<(), StoreError> {
+        for place in self.accounts.places() {
+            let agents = self.judged_agents(place).await?;
+            self.compare_agents(place, agents).await?;
+            self.compare_account(place).await?;
+            if place.mode == Mode::Live {
+                self.compare_active_keys(place).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns all agents, also those that only a policy or the list of frozen agents names.
+    async fn judged_agents(&mut self, place: AccountMode) -> Result<Vec<Judged>, StoreError> {
+        let (store, realm) = (self.store, self.accounts.realm(place));
+        let bucket = realm.bucket();
+        let mut agents: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let owners = self
+            .page(place)
+            .owners
+            .keys()
+            .filter(|owner| owner.as_str() != USER);
+        agents.extend(owners.map(|agent| (agent.clone(), BTreeSet::new())));
+        for agent in self.members(place, &realm.frozen_agents()).await? {
+            agents.entry(agent).or_default();
+        }
+        let policies = self.members(place, &realm.policies()).await?;
+        let reads = policies.into_iter().map(|id| {
+            let read = Read::field(bucket, realm.policy(&id), "agent");
+            Job::new([read], id)
+        });
+        drive(store, reads, |id, mut answers| {
+            if let Some(agent) = answers.text() {
+                agents.entry(agent).or_default().insert(id);
+            }
+        })
+        .await?;
+        let mut judged = Vec::with_capacity(agents.len());
+        let reads = agents.into_iter().map(|(agent, policies)| {
+            let read = Read::field(bucket, realm.agent(&agent), "policy_id");
+            Job::new([read], (agent, policies))
+        });
+        drive(store, reads, |(agent, mut policies), mut answers| {
+            policies.extend(answers.text());
+            judged.push((agent, policies));
+        })
+        .await?;
+        Ok(judged)
+    }
+
+    async fn compare_agents(&mut self, place: AccountMode, agents: Vec<Judged>) -> Result<(), StoreError> {
+        let realm = self.accounts.realm(place);
+        let bucket = realm.bucket();
+        let mut of_agent = vec!["policy_id", "frozen"];
+        of_agent.extend(LIMITS.map(|(own, _)| own));
+        let mut of_policy = vec!["agent"];
+        of_policy.extend(LIMITS.map(|(_, set)| set));
+        let reads = |(agent, policies): &Judged| {
+            let mut reads = vec![
+                Read::fields(bucket, realm.agent(agent), &of_agent),
+                Read::score(bucket, realm.frozen_agents(), agent),
+            ];
+            reads.extend(
+                policies
+                    .iter()
+                    .map(|id| Read::fields(bucket, realm.policy(id), &of_policy)),
+            );
+            reads
+        };
+        let mut wrong = Vec::new();
+        let (_, is_sure) = self
+            .read_between_entries(place, agents, reads, |(agent, policies), _, mut answers| {
+                let fields = answers.read::<Vec<Option<String>>>().unwrap_or_default();
+                let is_listed = answers.read::<Option<f64>>().flatten().is_some();
+                let Some(own) = Own::from_fields(fields) else {
+                    return;
+                };
+                let policies = policies.into_iter().map(|id| {
+                    let fields = answers.read::<Vec<Option<String>>>().unwrap_or_default();
+                    (id, fields)
+                });
+                let policies: Vec<_> = policies.collect();
+                let key = realm.agent(&agent);
+                if own.is_frozen != is_listed {
+                    let detail = match is_listed {
+                        true => "the list of frozen agents contains the agent, but it is not frozen",
+                        false => "the agent is frozen, but the list of frozen agents lacks it",
+                    };
+                    wrong.push((format!("{key} frozen"), detail.to_owned()));
+                }
+                if let Some((field, detail)) = own.fault(&agent, &policies) {
+                    wrong.push((format!("{key} {field}"), detail));
+                }
+            })
+            .await?;
+        for (record, detail) in wrong {
+            self.wrong(Invariant::Policies, &[&record], detail);
+        }
+        self.unsure_of(place, is_sure, "its agents");
+        Ok(())
+    }
+
+    async fn compare_account(&mut self, place: AccountMode) -> Result<(), StoreError> {
+        let realm = self.accounts.realm(place);
+        let names = OF_ACCOUNT.map(|name| format!("{}_{name}", place.mode));
+        let reads = |(): &()| {
+            vec![
+                Read::hash(realm.bucket(), realm.account_policies()),
+                Read::fields(realm.bucket(), realm.record(), &names),
+            ]
+        };
+        let mut wrong = Vec::new();
+        let (_, is_sure) = self
+            .read_between_entries(place, vec![()], reads, |(), _, mut answers| {
+                let Some(policies) = answers.read::<Fields>() else {
+                    return wrong.push((realm.account_policies(), "it is malformed".to_owned()));
+                };
+                let limits = answers.read::<Limits>().unwrap_or_default();
+                let Some(strictest) = strictest(policies.values()) else {
+                    return;
+                };
+                if let Some(at) = first_difference(&limits, &strictest) {
+                    let (is, set) = (shown(&limits[at]), shown(&strictest[at]));
+                    let detail = format!("it is {is}, but the strictest of its policies says {set}");
+                    wrong.push((format!("{} {}", realm.record(), names[at]), detail));
+                }
+            })
+            .await?;
+        for (record, detail) in wrong {
+            self.wrong(Invariant::Policies, &[&record], detail);
+        }
+        self.unsure_of(place, is_sure, "its policies");
+        Ok(())
+    }
+
+    async fn compare_active_keys(&mut self, place: AccountMode) -> Result<(), StoreError> {
+        let (store, realm) = (self.store, self.accounts.realm(place));
+        let (bucket, keys) = (realm.bucket(), realm.keys());
+        let ids = self.members(place, &keys.active_keys()).await?;
+        let jobs = ids.into_iter().map(|id| {
+            let read = Read::field(bucket, keys.virtual_key(&id), "agent");
+            Job::new([read], id)
+        });
+        let mut wanted = Vec::new();
+        drive(store, jobs, |id, mut answers| {
+            wanted.push((id, answers.text().unwrap_or_default()));
+        })
+        .await?;
+        let fields = ["agent", "revoked_at"];
+        let reads = |(id, agent): &(String, String)| {
+            vec![
+                Read::score(bucket, keys.active_keys(), id),
+                Read::fields(bucket, keys.virtual_key(id), &fields),
+                Read::score(bucket, keys.agent_keys(agent), id),
+            ]
+        };
+        let mut wrong = Vec::new();
+        let (_, is_sure) = self
+            .read_between_entries(place, wanted, reads, |(id, agent), _, mut answers| {
+                let is_active = answers.read::<Option<f64>>().flatten().is_some();
+                let record = answers.read::<[Option<String>; 2]>().unwrap_or_default();
+                let is_listed = answers.read::<Option<f64>>().flatten().is_some();
+                let detail = match record {
+                    _ if !is_active => return,
+                    [None, _] => "the key is active, but has no record",
+                    [_, Some(_)] => "the key is active, but was revoked",
+                    [Some(own), None] if own == agent && !is_listed => {
+                        "the key is active, but the list of its agent's keys lacks it"
+                    }
+                    _ => return,
+                };
+                wrong.push((keys.virtual_key(&id), detail));
+            })
+            .await?;
+        let active = keys.active_keys();
+        for (record, detail) in wrong {
+            self.wrong(Invariant::Policies, &[&record, &active], detail);
+        }
+        self.unsure_of(place, is_sure, "its active keys");
+        Ok(())
+    }
+
+    /// Reads all members of a sorted set.
+    async fn members(&mut self, place: AccountMode, key: &str) -> Result<Vec<String>, StoreError> {
+        let bucket = self.accounts.realm(place).bucket();
+        let mut members: Vec<String> = Vec::new();
+        loop {
+            let read = Read::sorted(bucket, key, members.len() as u64, BATCH as u64);
+            let mut answers = self.store.many(&[read]).await?;
+            let Some(part) = answers.read::<Vec<(String, f64)>>() else {
+                self.wrong(Invariant::Policies, &[key], "it is not a sorted set");
+                return Ok(Vec::new());
+            };
+            let is_last = part.len() < BATCH;
+            members.extend(part.into_iter().map(|(member, _)| member));
+            if is_last {
+                self.count(members.len());
+                return Ok(members);
+            }
+        }
+    }
+
+    fn unsure_of(&mut self, place: AccountMode, is_sure: bool, what: &str) {
+        if !is_sure {
+            self.doubts.push(Doubt {
+                invariant: Invariant::Policies,
+                records: vec![self.accounts.realm(place).record()],
+                reason: format!("{what} changed during each read"),
+            });
+        }
+    }
+
+    /// Processes an audit entry: collects keys that it says were revoked.
+    pub(super) async fn trail_key(&mut self, place: AccountMode, entry: &Entry) -> Result<(), StoreError> {
+        if matches!(entry.kind.as_str(), "virtual_key.revoked" | "api_key.revoked")
+            && let Some(id) = entry.data.get("keyId").and_then(|id| id.as_str())
+        {
+            let revoked = &mut self.page(place).revoked_keys;
+            revoked.push(id.to_owned());
+            if revoked.len() >= BATCH {
+                return self.check_revoked_keys(place).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that no key is in force that the trail says was revoked. No key is ever restored.
+    pub(super) async fn check_revoked_keys(&mut self, place: AccountMode) -> Result<(), StoreError> {
+        let ids = std::mem::take(&mut self.page(place).revoked_keys);
+        let (realm, store) = (self.accounts.realm(place), self.store);
+        let (bucket, keys) = (realm.bucket(), realm.keys());
+        let fields = ["created_at", "revoked_at"];
+        let jobs = ids.into_iter().map(|id| {
+            let reads = [
+                Read::score(bucket, keys.active_keys(), &id),
+                Read::fields(bucket, keys.api_key(&id), &fields),
+            ];
+            Job::new(reads, id)
+        });
+        drive(store, jobs, |id, mut answers| {
+            let is_active = answers.read::<Option<f64>>().flatten().is_some();
+            let api_key = answers.read::<[Option<String>; 2]>().unwrap_or_default();
+            let record = match api_key {
+                _ if is_active => keys.virtual_key(&id),
+                [Some(_), None] => keys.api_key(&id),
+                _ => return,
+            };
+            let audit = realm.audit();
+            let detail = "the key is in force, but the trail says that it was revoked";
+            self.wrong(Invariant::Trail, &[&record, &audit], detail);
+        })
+        .await
+    }
+}
+
+/// What an agent's calls are judged by.
+struct Own {
+    policy: Option<String>,
+    is_frozen: bool,
+    limits: Limits,
+}
+
+impl Own {
+    /// Creates it from the agent's policy, freeze and limits; `None` if they could not be read.
+    fn from_fields(fields: Vec<Option<String>>) -> Option<Self> {
+        let mut fields = fields.into_iter();
+        let (policy, frozen) = (fields.next()?, fields.next()?);
+        let limits: Vec<Option<String>> = fields.collect();
+        Some(Self {
+            policy,
+            is_frozen: frozen.is_some(),
+            limits: limits.try_into().ok()?,
+        })
+    }
+
+    /// Returns the field that disagrees with the agent's policy, which is among `policies`: ids, and for each the agent
+    /// that it is for and its limits.
+    fn fault(
+        &self,
+        agent: &str,
+        policies: &[(String, Vec<Option<String>>)],
+    ) -> Option<(&'static str, String)> {
+        let is_for = |fields: &[Option<String>]| fields.first().cloned().flatten();
+        let Some(own) = &self.policy else {
+            if self.limits.iter().any(Option::is_some) {
+                let detail = "the agent has limits, but no policy";
+                return Some(("cap", detail.to_owned()));
+            }
+            let (id, _) = policies
+                .iter()
+                .find(|(_, fields)| is_for(fields).as_deref() == Some(agent))?;
+            return Some((
+                "policy_id",
+                format!("the agent has no policy, but {id} is its policy"),
+            ));
+        };
+        // Another one since the agents were read.
+        let (_, fields) = policies.iter().find(|(id, _)| id == own)?;
+        match is_for(fields) {
+            Some(other) if other == agent => {}
+            Some(other) => return Some(("policy_id", format!("its policy {own} is that of {other}"))),
+            None => return Some(("policy_id", format!("its policy {own} has no record"))),
+        }
+        let set: Limits = fields.get(1..)?.to_vec().try_into().ok()?;
+        let at = first_difference(&self.limits, &set)?;
+        let (is, set) = (shown(&self.limits[at]), shown(&set[at]));
+        Some((
+            LIMITS[at].0,
+            format!("it is {is}, but the policy {own} says {set}"),
+        ))
+    }
+}
+
+/// Returns the position of the first limit that differs.
+fn first_difference(limits: &Limits, set: &Limits) -> Option<usize> {
+    let text = |limit: &Option<String>| limit.clone().unwrap_or_default();
+    (0..limits.len()).find(|at| text(&limits[*at]) != text(&set[*at]))
+}
+
+/// Returns a limit as reports show it.
+fn shown(limit: &Option<String>) -> &str {
+    limit.as_deref().filter(|text| !text.is_empty()).unwrap_or("none")
+}
+
+/// Returns the strictest of account-wide policies, as `policy/strictest.lua` writes it; `None` if a policy is one of an
+/// earlier version, with fewer limits.
+fn strictest<'a>(policies: impl Iterator<Item = &'a String>) -> Option<Limits> {
+    let mut strictest: Option<Limits> = None;
+    for policy in policies {
+        let words: Vec<&str> = policy.split(' ').collect();
+        let words: [&str; 7] = words.try_into().ok()?;
+        let limits = strictest.get_or_insert_with(|| {
+            let mut limits = Limits::default();
+            limits[0] = Some("1".to_owned());
+            limits
+        });
+        if words[0] != "1" {
+            limits[0] = Some("0".to_owned());
+        }
+        for (at, word) in words.into_iter().enumerate().skip(1) {
+            let Ok(other) = word.parse::<u64>() else { continue };
+            let own = limits[at].as_ref().and_then(|own| own.parse::<u64>().ok());
+            let is_stricter = own.is_none_or(|own| match at {
+                LOW_BALANCE => other > own,
+                _ => other < own,
+            });
+            if is_stricter {
+                limits[at] = Some(word.to_owned());
+            }
+        }
+    }
+    Some(strictest.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(words: [&str; 7]) -> Limits {
+        words.map(|word| Some(word.to_owned()).filter(|word| !word.is_empty()))
+    }
+
+    #[test]
+    fn the_strictest_policy_has_the_lowest_limits_and_reports_first() {
+        let of = |policies: &[&str]| {
+            let policies: Vec<String> = policies.iter().map(|&policy| policy.to_owned()).collect();
+            strictest(policies.iter())
+        };
+        assert_eq!(of(&[]), Some(Limits::default()));
+        assert_eq!(
+            of(&["1 - 7 9 - - 3"]),
+            Some(limits(["1", "", "7", "9", "", "", "3"]))
+        );
+        assert_eq!(
+            of(&["1 - 7 9 - 8 3", "0 5 10 8 - - 4"]),
+            Some(limits(["0", "5", "7", "8", "", "8", "4"]))
+        );
+        assert_eq!(of(&["1 - 7 9"]), None, "an earlier version");
+    }
+
+    #[test]
+    fn an_agent_has_the_limits_of_its_policy() {
+        let own = |policy: &str, words| Own {
+            policy: Some(policy.to_owned()).filter(|policy| !policy.is_empty()),
+            is_frozen: false,
+            limits: limits(words),
+        };
+        let mut record = vec![Some("bot".to_owned())];
+        record.extend(limits(["1", "", "5", "", "", "", ""]));
+        let policies = [("pol_1".to_owned(), record), ("pol_2".to_owned(), vec![None; 8])];
+        let wide = ["1", "", "9", "", "", "", ""];
+        let field = |own: Own| own.fault("bot", &policies).map(|(field, _)| field);
+        assert_eq!(field(own("pol_1", ["1", "", "5", "", "", "", ""])), None);
+        assert_eq!(field(own("pol_1", wide)), Some("cap_day"));
+        assert_eq!(field(own("pol_2", wide)), Some("policy_id"));
+        assert_eq!(field(own("pol_3", wide)), None, "set since the agents were read");
+        assert_eq!(field(own("", wide)), Some("cap"));
+        assert_eq!(field(own("", [""; 7])), Some("policy_id"));
+        let other = own("pol_1", wide).fault("other", &policies);
+        assert_eq!(other.map(|(field, _)| field), Some("policy_id"));
+    }
+}
