@@ -1,7 +1,8 @@
 //! Checks that each agent's held amount is exactly the sum of its open holds.
 //!
 //! Opening a hold raises the account's version. So holds and held amounts that were read at one moment are complete, if
-//! the version is still that of before the ids of the holds were read. What has ended since has no hold and is not held.
+//! the version is still that of before the ids of the holds were read. What has ended since has no hold, and is not
+//! held.
 
 use super::book::AccountMode;
 use super::drive::read_at_once;

@@ -257,7 +257,7 @@ impl Pass<'_> {
             };
             let count = of_account.len();
             if values.get(..count) == values.get(values.len() - count..) {
-                // An agent that was made after the scan is not among them. The next pass has it, and maybe lacks another.
+                // An agent that was made after the scan is not among them. The next pass has it, and may lack another.
                 self.found.add_moving(Invariant::Counters, &[&key], apart, detail);
                 return Ok(());
             }
@@ -272,8 +272,8 @@ impl Pass<'_> {
     }
 }
 
-/// Returns the difference and the fault if `values` differ: of the account the month's tracked USD and places, then of each agent the
-/// month's charge, its place and that of an earlier version, and at last those of the account again.
+/// Returns the difference and the fault if `values` differ: of the account the month's tracked USD and places, then of
+/// each agent the month's charge, its place and that of an earlier version, and at last those of the account again.
 fn month_of_account_differs(values: &[Option<String>], month: u64) -> Option<(String, String)> {
     let agents = values.get(2..values.len().saturating_sub(2)).unwrap_or_default();
     let sums = agents.chunks_exact(3).fold((0, 0), |sums, agent| {
