@@ -111,8 +111,8 @@ pub(super) const PAGES: &[Page] = &[
                 change meanwhile are read again. Money in transit between accounts, on a cluster also that of the \
                 last seconds, looks like missing money, and a record may be wrong in another way each time: findings \
                 that three attempts cannot decide are `inconclusive`, with `ok` false and exit code 3, and so is what \
-                an archive that does not answer holds. With --trail the command also reads and verifies the whole audit \
-                trail and compares the books with it: numbers that were changed consistently in all books are `trail` \
+                an archive that does not answer holds. With --trail the command also reads and verifies the whole \
+                audit trail and compares the books with it: numbers that were changed consistently in all books are `trail` \
                 violations, with the record, both numbers and the audit entry. So are accounts and entries that \
                 checkpoints in the archive know and the store does not.",
         changes: "nothing; --trail seals new entries of the trails.",
