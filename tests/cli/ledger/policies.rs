@@ -3,6 +3,8 @@
 use super::damage::{damage, each_is_found};
 use super::fixture::{Fixture, hold, ok};
 use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const POLICIES: &[&str] = &["policies"];
@@ -66,4 +68,42 @@ async fn limits_freezes_and_active_keys() {
     let found = fixture.cli.json_exit(&["ledger", "check", "--trail"], 1);
     let said = found["violations"].to_string();
     assert!(said.contains(&key) && said.contains("revoked"), "{found}");
+}
+
+/// Keys, policies and freezes that change while the check runs are no violations.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_beside_the_check_are_in_order() {
+    let fixture = Fixture::build().await;
+    let live = fixture.tenants[0].live.clone();
+    let policy = json!({ "name": "beside", "agentId": "beside", "maxSpendPerDay": 1 });
+    ok(&live, "/v1/wallets/create", json!({ "botId": "beside" })).await;
+    ok(&live, "/v1/policies", policy).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&stop);
+    let changing = tokio::spawn(async move {
+        let mut rounds = 0_u64;
+        while !over.load(Ordering::Relaxed) {
+            rounds += 1;
+            let made = live.post("/v1/agents/beside/virtual-keys", json!({})).await;
+            let key = made.json()["virtualKey"]["keyId"]
+                .as_str()
+                .expect("an id")
+                .to_owned();
+            ok(&live, "/v1/agents/beside/freeze", json!({})).await;
+            let limit = json!({ "maxSpendPerDay": rounds });
+            ok(&live, "/v1/policies/beside", limit).await;
+            ok(&live, "/v1/agents/beside/unfreeze", json!({})).await;
+            let path = format!("/v1/agents/beside/virtual-keys/{key}");
+            assert_eq!(live.delete(&path).await.status, 200);
+        }
+        rounds
+    });
+    for _ in 0..4 {
+        let cli = fixture.cli.clone();
+        let check = move || cli.run(&["ledger", "check", "--trail", "--json"]);
+        let output = tokio::task::spawn_blocking(check).await.expect("a check");
+        assert_eq!(output.code, Some(0), "{output:?}");
+    }
+    stop.store(true, Ordering::Relaxed);
+    assert!(changing.await.expect("changes") > 3);
 }
