@@ -6,7 +6,6 @@
 use super::book::AccountMode;
 use super::pass::Pass;
 use super::violation::{Doubt, Invariant};
-use history::trail::Trail;
 use store::StoreError;
 
 impl Pass<'_> {
@@ -74,14 +73,5 @@ impl Pass<'_> {
             });
         }
         self.unread_intents.insert(place);
-    }
-
-    /// Returns why a trail whose first entries are archived cannot be read, if the archive did not answer before: each
-    /// attempt may take a minute.
-    pub(super) async fn lacks_archive(&self, trail: &Trail<'_>) -> Result<Option<String>, StoreError> {
-        match &self.no_archive {
-            Some(why) if trail.is_archived(1).await? => Ok(Some(why.clone())),
-            _ => Ok(None),
-        }
     }
 }

@@ -10,6 +10,7 @@ mod join;
 mod legs;
 mod records;
 mod stated;
+mod unreadable;
 
 use super::book::{AccountMode, Fields, OwnerRecord};
 use super::drive::{BATCH, Job, drive};
@@ -25,7 +26,6 @@ use join::{LegMismatch, Unmatched};
 use legs::{Reader, key_of};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use store::account::ModeField;
-use store::audit::chain::Chain;
 use store::keys::USER;
 use store::read::{Answers, Read};
 use store::transaction::Transaction;
@@ -64,15 +64,7 @@ impl Pass<'_> {
         if self.with_trail {
             for place in self.accounts.places() {
                 match self.read_trail(place).await {
-                    Err(StoreError::MalformedData(source)) => {
-                        self.incomplete.insert(place);
-                        let chain = Chain::new(self.store, self.accounts.realm(place).clone());
-                        let key = chain.malformed_key().await?;
-                        let key = key.unwrap_or_else(|| chain.realm().audit());
-                        let detail =
-                            format!("it is malformed, so nothing was compared with the trail: {source}");
-                        self.wrong(Invariant::Trail, &[&key], detail);
-                    }
+                    Err(StoreError::MalformedData(source)) => self.malformed_trail(place, &source).await?,
                     read => read?,
                 }
             }
@@ -238,8 +230,7 @@ impl Pass<'_> {
         let trail = Trail::new(self.store, archive, realm.clone());
         let mut sealed = None;
         let mut walk = Walk::behind(0);
-        if let Some(why) = self.lacks_archive(&trail).await? {
-            self.doubt(place, format!("entry 1 cannot be read: {why}"));
+        if self.lacks_archive(place, &trail).await? {
             return Ok(false);
         }
         while walk.end() < goal {
@@ -285,23 +276,6 @@ impl Pass<'_> {
             }
         }
         Ok(true)
-    }
-
-    /// Records why an entry cannot be read. Returns errors that say nothing about the trail.
-    fn unreadable(&mut self, place: AccountMode, seq: u64, error: StoreError) -> Result<(), StoreError> {
-        match error {
-            // It was archived at that moment, too often.
-            StoreError::UnexpectedReply(_) | StoreError::LaterRelease(_) => {
-                self.doubt(place, format!("entry {seq} cannot be read: {error}"));
-            }
-            StoreError::ArchiveUnavailable(why) => {
-                self.doubt(place, format!("entry {seq} cannot be read: {why}"));
-                self.no_archive = Some(why);
-            }
-            StoreError::Archive(why) => self.broken(place, seq, &why),
-            error => return Err(error),
-        }
-        Ok(())
     }
 
     /// Processes one entry.
