@@ -19,8 +19,8 @@ impl Archive {
     /// removed from the store; 0 if there is nothing to move, or another server moved it.
     ///
     /// # Errors
-    /// [`StoreError`], or [`StoreError::ArchiveUnavailable`] if the archive does not accept it. Nothing was removed from
-    /// the store then.
+    /// [`StoreError`], or [`StoreError::ArchiveUnavailable`] if the archive does not accept it. Nothing was removed
+    /// from the store then.
     pub async fn move_segment(
         &self,
         chain: &Chain<'_>,

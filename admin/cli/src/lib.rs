@@ -1,5 +1,5 @@
-//! The command line of `tollgate-admin` (decision D13). Exit codes: 0 done, 1 refused, 2 wrong usage or configuration, 3 a
-//! check could not be made.
+//! The command line of `tollgate-admin` (decision D13). Exit codes: 0 done, 1 refused, 2 wrong usage or configuration,
+//! 3 a check could not be made.
 //!
 //! Each command is a file; its help is in `help`. This crate is at the top: only the binary uses it.
 

@@ -37,8 +37,8 @@ impl<'a> Trail<'a> {
         self.chain.seal().await
     }
 
-    /// Seals all events up to entry `goal`, however many wait. Returns the end of the trail, which is before `goal` only
-    /// where a line cannot be sealed.
+    /// Seals all events up to entry `goal`, however many wait. Returns the end of the trail, which is before `goal`
+    /// only where a line cannot be sealed.
     pub async fn seal_until(&self, goal: u64) -> Result<Head, StoreError> {
         self.chain.seal_until(goal).await
     }

@@ -1,4 +1,5 @@
-//! An archive that does not answer proves nothing: neither that archived records are in order nor that they were changed.
+//! An archive that does not answer proves nothing: neither that archived records are in order nor that they were
+//! changed.
 
 use super::fixture::Fixture;
 use super::trail::move_all;

@@ -65,8 +65,8 @@ impl Archive {
     /// Moves one segment of the oldest movable intents, after the first `from`, which were checked before.
     ///
     /// # Errors
-    /// [`StoreError`], or [`StoreError::ArchiveUnavailable`] if the archive does not accept it. Nothing was removed from
-    /// the store then.
+    /// [`StoreError`], or [`StoreError::ArchiveUnavailable`] if the archive does not accept it. Nothing was removed
+    /// from the store then.
     pub async fn move_intents(
         &self,
         store: &Store,
