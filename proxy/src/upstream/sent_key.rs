@@ -60,8 +60,8 @@ impl<'a> WholeKey<'a> {
             .any(|value| self.find(value.as_bytes()).is_some())
     }
 
-    /// Replaces every occurrence of the key; `None` if there is none. The search is prepared once, since a long text can
-    /// have the key a million times.
+    /// Replaces every occurrence of the key; `None` if there is none. The search is prepared once: a long text can have
+    /// the key a million times.
     pub(super) fn without(&self, text: &[u8]) -> Option<Vec<u8>> {
         let mut clean = Vec::new();
         let mut copied = 0;

@@ -94,8 +94,8 @@ pub async fn eventually<T>(what: &str, within: Duration, mut probe: impl AsyncFn
     }
 }
 
-/// Calls `holds` until it returns true; panics with `what` after two minutes. A test that asserts a bound, or needs what
-/// it waited for, takes [`eventually`].
+/// Calls `holds` until it returns true; panics with `what` after two minutes. A test that asserts a bound, or needs
+/// what it waited for, takes [`eventually`].
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     eventually(what, UNTIL_MAX, async || holds().await.then_some(())).await;
 }
