@@ -15,8 +15,8 @@ pub const REFERENCE_MAX: usize = 200;
 const ANNOUNCED_MAX: usize = 100;
 
 /// Returns whether `text` is a valid rail reference: 1 to [`REFERENCE_MAX`] characters that cannot be mistaken for
-/// another reference. It has no invisible characters, none that change the direction of text, no blanks at its ends, no two
-/// together, no white space other than `' '`, and each letter in its composed form.
+/// another reference. It has no invisible characters, none that change the direction of text, no blanks at its ends, no
+/// two together, no white space other than `' '`, and each letter in its composed form.
 pub fn is_reference(text: &str) -> bool {
     let is_shown = |c: char| c == ' ' || is_seen(c);
     let is_spaced = text.trim() == text && !text.contains("  ");
