@@ -121,10 +121,12 @@ async fn what_waits_for_a_master_that_hangs_holds_up_nothing_else() {
         world.account_on(node).await,
         world.account_on((node + 1) % MASTERS).await,
     );
+    let ledger = store::sanity::record(&world.store).await.expect("a record");
     let line = |account: &str, number: usize| {
         let id = Kind::Allow.mint(clock::now_ms()).expect("an id");
         let name = [account, "bot", &format!("r{number}"), &id];
-        json!({ "do": "void", "name": name }).to_string() + "\n"
+        let as_of = json!({ "generation": 0, "version": 0 });
+        json!({ "do": "void", "name": name, "epoch": ledger.epoch, "as_of": as_of }).to_string() + "\n"
     };
     let mut left: String = (0..VOIDS).map(|number| line(&here.id, number)).collect();
     left.push_str(&line(&elsewhere.id, 0));

@@ -5,7 +5,6 @@ use crate::spender::{Spender, USD};
 use crate::world::{World, success, text};
 use harness::{Gate, GateSide, Redis, Wire, until};
 use serde_json::{Value, json};
-use store::keys::IntentIndex;
 
 /// Records of each kind.
 const COUNT: usize = 60;
@@ -77,18 +76,6 @@ async fn a_search_reads_the_texts_of_its_matches_only() {
     assert!(bytes < SEARCH_BYTES_MAX, "{bytes}");
     assert_eq!(found["intents"].as_array().unwrap().len(), 1);
     assert_eq!(text(&found, "/intents/0/metadata/note").len(), TEXT);
-
-    // An earlier version wrote the run into the request alone.
-    let realm = spender.account.keys.in_mode(spender.mode);
-    let ids: Vec<String> = world
-        .redis
-        .command(&["LRANGE", &realm.intents(IntentIndex::All), "0", "-1"]);
-    for id in &ids {
-        let removed: u64 = world.redis.command(&["HDEL", &realm.intent(id), "run"]);
-        assert_eq!(removed, 1);
-    }
-    let (again, _) = listed(&world, &spender, "intents?runId=first").await;
-    assert_eq!(again, found);
     let (none, _) = listed(&world, &spender, "intents?runId=none&limit=1").await;
     assert_eq!((&none["total"], &none["partial"]), (&json!(0), &json!(false)));
 }

@@ -125,6 +125,7 @@ impl Edge {
     /// Gives an agent this policy and all that a call through this edge needs.
     pub async fn equip(&self, agent: SeedAgent, cap: CapPolicy) -> Actor {
         let (key_id, key) = agent.ready(cap).await;
+        agent.policy_record().await;
         let caller = self.caller(&key);
         Actor {
             agent,
