@@ -146,13 +146,7 @@ impl Caller {
             floor,
         )?;
         if !key.is_of_hash(hash) {
-            let (account, key) = (&owner.account, &owner.key_id);
-            tracing::error!(
-                account,
-                key,
-                "a look-up leads to an API key with another secret: run `ledger check`"
-            );
-            return Err(Code::InvalidApiKey.into());
+            return Err(wrong_look_up(&owner));
         }
         if key.status(clock::now_ms()) != "active" {
             return Err(Code::InvalidApiKey.into());
@@ -231,6 +225,21 @@ impl Caller {
             Mode::Test => Err(Code::LiveModeRequired.into()),
         }
     }
+}
+
+/// Returns the error if a look-up leads to an API key with another secret. Nothing else bounds the lines of its caller.
+fn wrong_look_up(owner: &ApiKeyOwner) -> Problem {
+    static LINE: PacedLine = PacedLine::new();
+    if let Some(left_out) = LINE.due() {
+        let (account, key) = (&owner.account, &owner.key_id);
+        tracing::error!(
+            account,
+            key,
+            left_out,
+            "a look-up leads to an API key with another secret: run `ledger check`"
+        );
+    }
+    Code::InvalidApiKey.into()
 }
 
 /// Returns the error if the store has an older version of an account than before (decision D47).
