@@ -44,7 +44,7 @@ impl Draft {
         wallet: u64,
         kind: TransactionType,
         amount: u64,
-        intent: Option<&str>,
+        (counterparty, intent): (&str, Option<&str>),
     ) -> (String, u64) {
         self.transactions += 1;
         let (number, id) = (
@@ -65,7 +65,7 @@ impl Draft {
             intent,
             currency: "USD",
             tail: Tail {
-                counterparty: Some("somebody".to_owned()),
+                counterparty: Some(counterparty.to_owned()),
                 memo: None,
             },
         };
@@ -101,7 +101,13 @@ impl Draft {
     }
 
     fn spend(&mut self, agent: &str, wallet: u64, id: &str) {
-        let (transaction, balance) = self.post(agent, wallet, TransactionType::Spend, AMOUNT, Some(id));
+        let (transaction, balance) = self.post(
+            agent,
+            wallet,
+            TransactionType::Spend,
+            AMOUNT,
+            ("somebody", Some(id)),
+        );
         let new = NewIntent {
             kind: Kind::Spend,
             fingerprint: "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f",
@@ -167,7 +173,13 @@ async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
     let spent = SPENDS * AMOUNT;
     for agent in 0..AGENTS {
         let (wallet, name) = (first_wallet + 1 + agent, format!("bot-{agent}"));
-        draft.post(&name, wallet, TransactionType::Deposit, 3 * spent, None);
+        draft.post(
+            &name,
+            wallet,
+            TransactionType::Deposit,
+            3 * spent,
+            ("somebody", None),
+        );
         let reference = format!("rail-{agent}");
         let id = format!("txn_{wallet}_{}", draft.transactions);
         let (number, amount, at) = (
@@ -195,8 +207,16 @@ async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
             let id = format!("int_{wallet:010}{spend:016}");
             draft.spend(&name, wallet, &id);
             if spend % 2 == 0 {
-                draft.post(&name, wallet, TransactionType::TransferOut, 1, None);
-                draft.post(USER, first_wallet, TransactionType::TransferIn, 1, None);
+                let user = first_wallet.to_string();
+                draft.post(&name, wallet, TransactionType::TransferOut, 1, (&user, None));
+                let sender = wallet.to_string();
+                draft.post(
+                    USER,
+                    first_wallet,
+                    TransactionType::TransferIn,
+                    1,
+                    (&sender, None),
+                );
             }
         }
         let fields = [
