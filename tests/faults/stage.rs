@@ -265,9 +265,7 @@ impl Stage {
     /// Waits until no call is in flight and nothing waits for the store.
     pub async fn at_rest(&self) {
         until("an edge at rest", async || {
-            let rest =
-                self.metric("tollgate_proxy_in_flight") == 0 && self.metric("tollgate_proxy_pending") == 0;
-            rest
+            self.metric("tollgate_proxy_in_flight") == 0 && self.metric("tollgate_proxy_pending") == 0
         })
         .await;
     }
