@@ -26,14 +26,20 @@ pub(crate) static BACKGROUND: LazyLock<Runtime> = LazyLock::new(|| {
 
 /// A free port of 127.0.0.1. Each test process starts its search at a random port.
 pub fn free_port() -> u16 {
+    let address = free_listener().local_addr();
+    address.expect("an address").port()
+}
+
+/// A listener on a [free port](free_port) of 127.0.0.1. No other process can take the port in between.
+pub(crate) fn free_listener() -> TcpListener {
     static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
         let random = u16::from_be_bytes(random_bytes().expect("randomness"));
         AtomicU16::new(random)
     });
     for _ in PORTS {
         let port = PORTS.start + NEXT.fetch_add(1, Ordering::Relaxed) % (PORTS.end - PORTS.start);
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return port;
+        if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            return listener;
         }
     }
     panic!("no free port on 127.0.0.1");

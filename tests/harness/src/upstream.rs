@@ -13,7 +13,7 @@ pub use play::{End, Played};
 pub use request::Recorded;
 pub use script::Script;
 
-use crate::net::{BACKGROUND, blocking_until, eventually, free_port, loopback};
+use crate::net::{BACKGROUND, blocking_until, eventually, free_listener};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -63,8 +63,8 @@ impl Upstream {
             connections: AtomicUsize::new(0),
             stop: watch::Sender::new(false),
         });
-        let addr = loopback(free_port());
-        let listener = std::net::TcpListener::bind(addr).expect("a port for the upstream");
+        let listener = free_listener();
+        let addr = listener.local_addr().expect("an address");
         listener.set_nonblocking(true).expect("a listener");
         let acceptor = BACKGROUND.spawn(accept(listener, state.clone())).abort_handle();
         Self {

@@ -5,7 +5,7 @@ mod gate;
 
 pub use gate::{Gate, GateSide};
 
-use crate::net::{BACKGROUND, free_port, loopback};
+use crate::net::{BACKGROUND, free_listener, loopback};
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -82,8 +82,8 @@ impl Wire {
             holding: AtomicBool::default(),
             gates: gate::Gates::default(),
         });
-        let addr = loopback(free_port());
-        let listener = std::net::TcpListener::bind(addr).expect("a port for the wire");
+        let listener = free_listener();
+        let addr = listener.local_addr().expect("an address");
         listener.set_nonblocking(true).expect("a listener");
         let accept = accept(listener, state.clone());
         let acceptor = BACKGROUND.spawn(accept).abort_handle();
