@@ -63,7 +63,7 @@ pub struct LocationError {
     /// The object, or the part of the archive.
     path: String,
     cause: String,
-    /// Whether the location replied, and what it has at the path cannot be an object of an archive.
+    /// Returns true if the location replied, and its object at the path cannot be one of an archive.
     is_damage: bool,
 }
 

@@ -5,7 +5,7 @@
 
 use super::book::AccountMode;
 use super::pass::Pass;
-use super::violation::{Doubt, Invariant};
+use super::violation::Invariant;
 use store::StoreError;
 
 impl Pass<'_> {
@@ -66,11 +66,8 @@ impl Pass<'_> {
     /// Records that archived intents could not be read. One doubt stands for all accounts.
     fn leave_unread(&mut self, place: AccountMode, record: &str, why: &str) {
         if self.unread_intents.is_empty() {
-            self.doubts.push(Doubt {
-                invariant: Invariant::Intent,
-                records: vec![record.to_owned()],
-                reason: format!("archived intents cannot be read: {why}"),
-            });
+            let reason = format!("archived intents cannot be read: {why}");
+            self.unsure(Invariant::Intent, &[record], reason);
         }
         self.unread_intents.insert(place);
     }

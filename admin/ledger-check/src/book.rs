@@ -6,7 +6,7 @@ use domain::mode::Mode;
 use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::call::open_holds::State;
-use store::keys::Realm;
+use store::keys::{Realm, USER};
 
 /// The fields of a record in the store.
 pub(super) type Fields = HashMap<String, String>;
@@ -110,6 +110,13 @@ pub(super) struct Page {
     pub(super) runs: BTreeSet<(String, String)>,
     /// Keys that the trail says were revoked, and that are to be checked.
     pub(super) revoked_keys: Vec<String>,
+}
+
+impl Page {
+    /// Returns the number of the account's user wallet, if its record was read.
+    pub(super) fn user_wallet(&self) -> Option<u64> {
+        self.owners.get(USER)?.record.as_ref()?.wallet
+    }
 }
 
 /// The number of entries that a trail has by its notes.

@@ -6,7 +6,7 @@
 
 use super::book::{AccountMode, Noted};
 use super::pass::Pass;
-use super::violation::{Doubt, Invariant};
+use super::violation::Invariant;
 use archive::Archive;
 use archive::location::LocationError;
 use audit_verify::checkpoint::{FOLDER, kept_folder_of, path_of, size_of};
@@ -27,11 +27,8 @@ impl Pass<'_> {
         match noted(self.archive).await {
             Ok(noted) => self.noted = noted,
             Err(error) => {
-                self.doubts.push(Doubt {
-                    invariant: Invariant::Trail,
-                    records: vec![FOLDER.to_owned()],
-                    reason: format!("the checkpoints cannot be read: {error}"),
-                });
+                let reason = format!("the checkpoints cannot be read: {error}");
+                self.unsure(Invariant::Trail, &[FOLDER], reason);
                 self.no_archive = Some(error.to_string());
             }
         }

@@ -75,10 +75,17 @@ pub(super) async fn read_batch<T>(
     Ok(each.collect())
 }
 
-/// Reads single values of one bucket at one moment. Returns `None` if they are too many, or if a key has another type.
-pub(super) async fn read_at_once(store: &Store, reads: &[Read]) -> Option<Vec<Option<String>>> {
-    if reads.len() > AT_ONCE_MAX {
-        return None;
+/// Reads single values of one bucket. Returns whether all are of one moment: not if they are too many, or if a key has
+/// another type.
+pub(super) async fn read_values(
+    store: &Store,
+    reads: &[Read],
+) -> Result<(Vec<Option<String>>, bool), StoreError> {
+    if reads.len() <= AT_ONCE_MAX
+        && let Ok(values) = store.read_atomically(reads).await
+    {
+        return Ok((values, true));
     }
-    store.read_atomically(reads).await.ok()
+    let mut answers = store.many(reads).await?;
+    Ok((reads.iter().map(|_| answers.text()).collect(), false))
 }

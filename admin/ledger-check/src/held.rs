@@ -5,9 +5,9 @@
 //! held.
 
 use super::book::AccountMode;
-use super::drive::read_at_once;
+use super::drive::read_values;
 use super::pass::Pass;
-use super::violation::{Doubt, Invariant};
+use super::violation::Invariant;
 use domain::mode::Mode;
 use std::collections::{BTreeMap, BTreeSet};
 use store::StoreError;
@@ -46,11 +46,11 @@ impl Pass<'_> {
                 }
             }
             let realm = accounts.realm(place);
-            self.doubts.extend(open.iter().map(|agent| Doubt {
-                invariant: Invariant::Counters,
-                records: vec![format!("{} {HELD}", realm.agent(agent))],
-                reason: "it differs from its open holds, but calls began during each read".to_owned(),
-            }));
+            for agent in &open {
+                let record = format!("{} {HELD}", realm.agent(agent));
+                let reason = "it differs from its open holds, but calls began during each read";
+                self.unsure(Invariant::Counters, &[&record], reason);
+            }
         }
         Ok(())
     }
@@ -82,13 +82,7 @@ impl Pass<'_> {
         let count = reads.len();
         reads
             .extend([VERSION.to_owned(), audit_seq].map(|field| Read::field(bucket, realm.record(), &field)));
-        let (mut values, is_at_once) = match read_at_once(store, &reads).await {
-            Some(values) => (values, true),
-            None => {
-                let mut answers = store.many(&reads).await?;
-                (reads.iter().map(|_| answers.text()).collect(), false)
-            }
-        };
+        let (mut values, is_at_once) = read_values(store, &reads).await?;
         let after = values.split_off(count);
         // What was read one after the other also misses calls that ended.
         let is_complete = match is_at_once {

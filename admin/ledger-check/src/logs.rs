@@ -4,7 +4,7 @@ use super::book::AccountMode;
 use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
-use super::violation::{Doubt, Invariant};
+use super::violation::Invariant;
 use domain::intent::State;
 use store::StoreError;
 use store::account::ModeField;
@@ -37,11 +37,9 @@ impl Pass<'_> {
     /// Adds a doubt for each audit log of which a part was archived in each attempt to read it.
     fn archived_meanwhile(&mut self, places: &[AccountMode]) {
         for place in places {
-            self.doubts.push(Doubt {
-                invariant: Invariant::AuditSequence,
-                records: vec![self.accounts.realm(*place).audit()],
-                reason: "a part of it was archived during each read".to_owned(),
-            });
+            let audit = self.accounts.realm(*place).audit();
+            let reason = "a part of it was archived during each read";
+            self.unsure(Invariant::AuditSequence, &[&audit], reason);
         }
     }
 

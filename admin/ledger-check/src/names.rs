@@ -15,7 +15,7 @@ mod pass;
 use super::drive::BATCH;
 use domain::number::Number;
 use std::collections::HashMap;
-use store::keys::{AccountKeys, Bucket, Series};
+use store::keys::{AccountKeys, Bucket, Series, escrow_lookup, wallet_lookup};
 use store::read::Read;
 
 /// A record and its look-up.
@@ -73,6 +73,15 @@ impl Names {
 /// Returns the name of a number of a series in reports.
 fn called(series: Series, number: u64) -> String {
     format!("{} {number}", series.as_str())
+}
+
+/// Returns the read of what leads to the record with this number: its place, or the look-up of an earlier version.
+pub(super) fn number_read(series: Series, number: u64) -> Read {
+    match (Number::from_u64(number), series) {
+        (Some(number), _) => place_read(series, number),
+        (None, Series::Wallet) => Read::global(wallet_lookup(&number.to_string())),
+        (None, Series::Escrow) => Read::global(escrow_lookup(number)),
+    }
 }
 
 /// Returns the read of the place of a number.

@@ -1,12 +1,11 @@
 //! The sets of open escrows. They prevent that an agent is deleted while an escrow that its account pays names it.
 
 use super::drive::{Job, drive};
-use super::names::place_read;
+use super::names::number_read;
 use super::pass::Pass;
 use super::violation::Invariant;
-use domain::number::Number;
 use store::StoreError;
-use store::keys::{Series, escrow_lookup};
+use store::keys::Series;
 use store::read::Read;
 
 impl Pass<'_> {
@@ -48,11 +47,10 @@ impl Pass<'_> {
         let jobs = members.into_iter().map(|(place, owner, number)| {
             let realm = accounts.realm(place);
             let record = Read::fields(realm.bucket(), realm.escrow(number), &fields);
-            let place_of = Number::from_u64(number).map_or_else(
-                || Read::global(escrow_lookup(number)),
-                |number| place_read(Series::Escrow, number),
-            );
-            Job::new([record, place_of], (place, owner, number))
+            Job::new(
+                [record, number_read(Series::Escrow, number)],
+                (place, owner, number),
+            )
         });
         drive(store, jobs, |(place, owner, number), mut answers| {
             let record = answers.read::<[Option<String>; 4]>().unwrap_or_default();

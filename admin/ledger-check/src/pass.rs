@@ -200,6 +200,15 @@ impl<'a> Pass<'a> {
     pub(super) fn wrong(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
         self.found.add(invariant, records, detail);
     }
+
+    /// Adds a doubt about records of which it could not be told whether they are right.
+    pub(super) fn unsure(&mut self, invariant: Invariant, records: &[&str], reason: impl Into<String>) {
+        self.doubts.push(Doubt {
+            invariant,
+            records: records.iter().map(|record| (*record).to_owned()).collect(),
+            reason: reason.into(),
+        });
+    }
 }
 
 /// Returns whether archived intents that could not be read, those of `unread`, may explain a mismatch in `place`.

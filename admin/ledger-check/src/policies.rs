@@ -1,13 +1,13 @@
-//! What calls are judged by, compared with what it was set by: the limits of agents and accounts with their policies,
-//! freezes with the list of frozen agents, and active virtual keys with their records and the lists of their agents.
+//! Compares the limits of agents and accounts with their policies, freezes with the list of frozen agents, and active
+//! virtual keys with their records and the lists of their agents.
 //!
-//! Calls read the first, and an edge may write it; the second is out of its reach. Each change writes both and its
-//! audit entry in one step, so what is read between two entries must agree.
+//! Calls are judged by the first, and an edge may write it; the second is out of its reach. Each change writes both and
+//! its audit entry in one step, so what is read between two entries must agree.
 
 use super::book::{AccountMode, Fields};
 use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
-use super::violation::{Doubt, Invariant};
+use super::violation::Invariant;
 use domain::entry::Entry;
 use domain::mode::Mode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +32,9 @@ const LOW_BALANCE: usize = 6;
 
 /// The limits as texts, in the order of [`LIMITS`]; `None` or empty where there is none.
 type Limits = [Option<String>; 7];
+
+/// The records of a violation, and its detail.
+type Wrong = (Vec<String>, String);
 
 /// An agent, and the policies that may be its own.
 type Judged = (String, BTreeSet<String>);
@@ -126,17 +129,14 @@ impl Pass<'_> {
                         true => "the list of frozen agents contains the agent, but it is not frozen",
                         false => "the agent is frozen, but the list of frozen agents lacks it",
                     };
-                    wrong.push((format!("{key} frozen"), detail.to_owned()));
+                    wrong.push((vec![format!("{key} frozen")], detail.to_owned()));
                 }
                 if let Some((field, detail)) = own.fault(&agent, &policies) {
-                    wrong.push((format!("{key} {field}"), detail));
+                    wrong.push((vec![format!("{key} {field}")], detail));
                 }
             })
             .await?;
-        for (record, detail) in wrong {
-            self.wrong(Invariant::Policies, &[&record], detail);
-        }
-        self.unsure_of(place, is_sure, "its agents");
+        self.report_policies(place, wrong, is_sure, "its agents");
         Ok(())
     }
 
@@ -153,7 +153,7 @@ impl Pass<'_> {
         let (_, is_sure) = self
             .read_between_entries(place, vec![()], reads, |(), _, mut answers| {
                 let Some(policies) = answers.read::<Fields>() else {
-                    return wrong.push((realm.account_policies(), "it is malformed".to_owned()));
+                    return wrong.push((vec![realm.account_policies()], "it is malformed".to_owned()));
                 };
                 let limits = answers.read::<Limits>().unwrap_or_default();
                 let Some(strictest) = strictest(policies.values()) else {
@@ -162,14 +162,11 @@ impl Pass<'_> {
                 if let Some(at) = first_difference(&limits, &strictest) {
                     let (is, set) = (shown(&limits[at]), shown(&strictest[at]));
                     let detail = format!("it is {is}, but the strictest of its policies says {set}");
-                    wrong.push((format!("{} {}", realm.record(), names[at]), detail));
+                    wrong.push((vec![format!("{} {}", realm.record(), names[at])], detail));
                 }
             })
             .await?;
-        for (record, detail) in wrong {
-            self.wrong(Invariant::Policies, &[&record], detail);
-        }
-        self.unsure_of(place, is_sure, "its policies");
+        self.report_policies(place, wrong, is_sure, "its policies");
         Ok(())
     }
 
@@ -209,14 +206,11 @@ impl Pass<'_> {
                     }
                     _ => return,
                 };
-                wrong.push((keys.virtual_key(&id), detail));
+                let records = vec![keys.virtual_key(&id), keys.active_keys()];
+                wrong.push((records, detail.to_owned()));
             })
             .await?;
-        let active = keys.active_keys();
-        for (record, detail) in wrong {
-            self.wrong(Invariant::Policies, &[&record, &active], detail);
-        }
-        self.unsure_of(place, is_sure, "its active keys");
+        self.report_policies(place, wrong, is_sure, "its active keys");
         Ok(())
     }
 
@@ -240,13 +234,16 @@ impl Pass<'_> {
         }
     }
 
-    fn unsure_of(&mut self, place: AccountMode, is_sure: bool, what: &str) {
+    /// Reports the records that are wrong, and a doubt if some could not be read between two entries.
+    fn report_policies(&mut self, place: AccountMode, wrong: Vec<Wrong>, is_sure: bool, what: &str) {
+        for (records, detail) in wrong {
+            let records: Vec<&str> = records.iter().map(String::as_str).collect();
+            self.wrong(Invariant::Policies, &records, detail);
+        }
         if !is_sure {
-            self.doubts.push(Doubt {
-                invariant: Invariant::Policies,
-                records: vec![self.accounts.realm(place).record()],
-                reason: format!("{what} changed during each read"),
-            });
+            let record = self.accounts.realm(place).record();
+            let reason = format!("{what} changed during each read");
+            self.unsure(Invariant::Policies, &[&record], reason);
         }
     }
 
@@ -293,7 +290,7 @@ impl Pass<'_> {
     }
 }
 
-/// What an agent's calls are judged by.
+/// Freeze and limits in an agent's record, by which its calls are judged.
 struct Own {
     policy: Option<String>,
     is_frozen: bool,
@@ -353,8 +350,8 @@ impl Own {
 
 /// Returns the position of the first limit that differs.
 fn first_difference(limits: &Limits, set: &Limits) -> Option<usize> {
-    let text = |limit: &Option<String>| limit.clone().unwrap_or_default();
-    (0..limits.len()).find(|at| text(&limits[*at]) != text(&set[*at]))
+    let mut pairs = limits.iter().zip(set);
+    pairs.position(|(own, set)| own.as_deref().unwrap_or_default() != set.as_deref().unwrap_or_default())
 }
 
 /// Returns a limit as reports show it.

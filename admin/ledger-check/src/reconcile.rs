@@ -390,14 +390,12 @@ impl Reconciliation {
         let suspects: Suspects = differ
             .filter(|at| is_first || self.suspects.contains(at))
             .collect();
-        let mut left_out = BTreeMap::<Comparison, usize>::new();
-        for comparison in Comparison::ALL {
+        let left_out = Comparison::ALL.into_iter().filter_map(|comparison| {
             let of_it = |at: &&usize| **at / PARTITIONS == comparison as usize;
             let parts = self.forgotten.intersection(&suspects).filter(of_it).count();
-            if parts > 0 {
-                left_out.insert(comparison, parts);
-            }
-        }
+            (parts > 0).then_some((comparison, parts))
+        });
+        let left_out = left_out.collect();
         let stored = self.stored.into_iter();
         let items = stored.flat_map(|((_, comparison), stored)| {
             let items = stored.items.into_iter();
@@ -419,13 +417,13 @@ impl Reconciliation {
             })
             .collect();
         mismatch.sort_by(|one, other| {
-            let name = |of: &Mismatch| (of.comparison, of.place.clone(), of.key.clone());
-            name(one).cmp(&name(other))
+            let other_name = (other.comparison, &other.place, &other.key);
+            (one.comparison, &one.place, &one.key).cmp(&other_name)
         });
         Reconciled {
             suspects,
             mismatch,
-            left_out: left_out.into_iter().collect(),
+            left_out,
         }
     }
 }

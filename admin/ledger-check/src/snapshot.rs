@@ -2,11 +2,11 @@
 
 use super::book::{AccountMode, Fields, OwnerRecord, has_place};
 use super::counters::{add_month, below, month_differs};
-use super::drive::{Job, drive, read_at_once};
+use super::drive::{Job, drive, read_values};
 use super::pass::Pass;
 use super::pending::Question;
 use super::replay::Replay;
-use super::violation::{Doubt, Invariant};
+use super::violation::Invariant;
 use domain::mode::Mode;
 use store::keys::{USER, closed_holder};
 use store::read::Read;
@@ -245,13 +245,7 @@ impl Pass<'_> {
         reads.extend(account);
         let mut unequal = String::new();
         for _ in 0..MONTH_ATTEMPTS {
-            let values = match read_at_once(self.store, &reads).await {
-                Some(values) => values,
-                None => {
-                    let mut answers = self.store.many(&reads).await?;
-                    reads.iter().map(|_| answers.text()).collect()
-                }
-            };
+            let (values, _) = read_values(self.store, &reads).await?;
             let Some((apart, detail)) = month_of_account_differs(&values, month) else {
                 return Ok(());
             };
@@ -263,11 +257,9 @@ impl Pass<'_> {
             }
             unequal = detail;
         }
-        self.doubts.push(Doubt {
-            invariant: Invariant::Counters,
-            records: vec![key],
-            reason: format!("its counters changed during each read, and differed; in the last one {unequal}"),
-        });
+        let reason =
+            format!("its counters changed during each read, and differed; in the last one {unequal}");
+        self.unsure(Invariant::Counters, &[&key], reason);
         Ok(())
     }
 }

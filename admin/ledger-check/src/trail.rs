@@ -16,7 +16,7 @@ use super::book::{AccountMode, Fields, OwnerRecord};
 use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
 use super::transactions::last_to_read;
-use super::violation::{Doubt, Invariant};
+use super::violation::Invariant;
 use audit_verify::Walk;
 use charges::{Charges, RunSnapshot, Snapshot};
 use domain::entry::Entry;
@@ -75,9 +75,8 @@ impl Pass<'_> {
     async fn read_trail(&mut self, place: AccountMode) -> Result<(), StoreError> {
         let realm = self.accounts.realm(place);
         let page = self.page(place);
-        let user = page.owners.get(USER).and_then(|owner| owner.record.as_ref());
         let mut reading = Reading {
-            join: Unmatched::new(user.and_then(|record| record.wallet)),
+            join: Unmatched::new(page.user_wallet()),
             reader: Reader::new(
                 page.wallets.keys().copied().collect(),
                 page.closed.iter().copied().collect(),
@@ -404,11 +403,8 @@ impl Pass<'_> {
     }
 
     fn doubt(&mut self, place: AccountMode, reason: String) {
-        self.doubts.push(Doubt {
-            invariant: Invariant::Trail,
-            records: vec![self.accounts.realm(place).audit()],
-            reason,
-        });
+        let audit = self.accounts.realm(place).audit();
+        self.unsure(Invariant::Trail, &[&audit], reason);
     }
 }
 

@@ -32,7 +32,7 @@ pub enum Item {
         estimate_nanos: u64,
         /// The final charge.
         cost_nanos: u64,
-        /// How the call ended, as in the audit trail.
+        /// The call's end, as in the audit trail.
         #[serde(with = "how")]
         how: HoldOutcome,
         /// The current charge if the last extension of the hold, whose reply was lost, took effect.

@@ -1,20 +1,15 @@
 //! Counters that were changed by hand while calls and entries go on: the traffic does not hide them.
 
 use super::check;
-use super::fixture::Fixture;
-use domain::entry::HoldOutcome;
-use domain::money::Nanos;
+use super::fixture::{Fixture, settle};
 use harness::{SeedAgent, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::call::settle::{Settle, Settled};
 
 /// Open holds of the agent, beside those of its calls.
 const HOLDS: usize = 2000;
-/// A day's and a month's counter, and a run's, are above the sum of the settled spends by this amount.
-const COST: u64 = 1_000_000_001;
 
 /// The agent `ann` of the first account, with a key.
 async fn caller(fixture: &Fixture) -> (SeedAgent, String) {
@@ -24,20 +19,10 @@ async fn caller(fixture: &Fixture) -> (SeedAgent, String) {
     (agent, key_id)
 }
 
-/// Makes a call of 2 USD that costs [`COST`].
+/// Makes a call of 2 USD that costs [`COST`](super::fixture::COST).
 async fn call((agent, key_id): &(SeedAgent, String), store: &Store) {
-    let life = Duration::from_secs(1000);
-    let settle = Settle {
-        name: agent.open_hold(key_id, 2_000_000_000, life).await,
-        estimate: Nanos::new(2_000_000_000).unwrap(),
-        cost: Nanos::new(COST).unwrap(),
-        how: HoldOutcome::Settled,
-        extension: None,
-        measured: None,
-        ended_by: None,
-    };
-    let settled = settle.execute(&settle.name.keys(), None, store).await.unwrap();
-    assert!(matches!(settled, Settled::Done), "{settled:?}");
+    let hold = agent.open_hold(key_id, 2_000_000_000, Duration::from_secs(1000));
+    settle(store, hold.await).await;
 }
 
 /// A task that runs until it is told to stop.
@@ -76,7 +61,6 @@ fn records(document: &Value) -> String {
 async fn entries_do_not_hide_counters_that_were_set_back() {
     let fixture = Fixture::build().await;
     call(&caller(&fixture).await, &fixture.store).await;
-    let (keys, period) = (fixture.tenants[0].account.keys.clone(), fixture.period());
     let caller = fixture.tenants[0].live.clone();
     // An entry that charges nothing: the spend waits for approval.
     let entries = Beside::start(Duration::from_millis(40), move || {
@@ -89,23 +73,10 @@ async fn entries_do_not_hide_counters_that_were_set_back() {
         }
     });
     check(&fixture, &["--trail"], 0);
-    let agent = keys.live().agent("ann");
-    let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
-    let tracked = format!("t{}", period.month);
-    for (key, field) in [(&agent, &day), (&agent, &month), (&keys.record(), &tracked)] {
-        let _: i64 = fixture
-            .redis
-            .command(&["HINCRBY", key, field, &format!("-{COST}")]);
-    }
-    let run = keys.live().run("ann", "run-1");
-    let _: i64 = fixture.redis.command(&["HINCRBY", &run, "spent", "-3000000000"]);
+    let set_back = fixture.set_counters_back();
     let found = fixture.cli.json_exit(&["ledger", "check", "--trail"], 1);
     let records = records(&found);
-    for record in [
-        format!("{agent} {day}"),
-        format!("{agent} {month}"),
-        format!("{run} spent"),
-    ] {
+    for record in set_back {
         assert!(records.contains(&record), "{record}: {found}");
     }
     entries.end().await;

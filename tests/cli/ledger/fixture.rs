@@ -2,6 +2,7 @@
 
 use crate::cli;
 use clock::now_ms;
+use domain::entry::HoldOutcome;
 use domain::id::Kind;
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -12,11 +13,15 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use store::call::hold::HoldName;
 use store::call::reap;
+use store::call::settle::{Settle, Settled};
 use store::keys::Bucket;
 use store::once::Once;
 use store::script::change::Scope;
 use store::transfer::{NewTransfer, Transferred};
 use store::wallet::WalletPlace;
+
+/// Cost of a call in nano-USD. The counters of a day, a month and a run are above the sum of the settled spends by it.
+pub const COST: u64 = 1_000_000_001;
 
 /// Initial balance of each wallet, in USD.
 const START: &str = "100";
@@ -111,6 +116,29 @@ impl Fixture {
     /// The store's day and month.
     pub fn period(&self) -> Period {
         Period::at(now_ms())
+    }
+
+    /// Takes a call of [`COST`] from the counters of the agent `ann`, of its account and of the run `run-1`, above the
+    /// sum of spends and holds, so that the books alone are in order. Returns the agent's day and month, and the run.
+    pub fn set_counters_back(&self) -> [String; 3] {
+        let (keys, period) = (&self.tenants[0].account.keys, self.period());
+        let (agent, run) = (keys.live().agent("ann"), keys.live().run("ann", "run-1"));
+        let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
+        let tracked = format!("t{}", period.month);
+        let less = format!("-{COST}");
+        for (key, field, by) in [
+            (&agent, day.as_str(), less.as_str()),
+            (&agent, &month, &less),
+            (&keys.record(), &tracked, &less),
+            (&run, "spent", "-3000000000"),
+        ] {
+            let _: i64 = self.redis.command(&["HINCRBY", key, field, by]);
+        }
+        [
+            format!("{agent} {day}"),
+            format!("{agent} {month}"),
+            format!("{run} spent"),
+        ]
     }
 }
 
@@ -306,6 +334,21 @@ async fn escrows([payer, payee]: &[Tenant; 2], cli: &Cli) -> Escrows {
         });
     }
     last.expect("two rounds")
+}
+
+/// Settles a call of 2 USD at [`COST`].
+pub async fn settle(store: &Store, name: HoldName) {
+    let settle = Settle {
+        name,
+        estimate: Nanos::new(2_000_000_000).unwrap(),
+        cost: Nanos::new(COST).unwrap(),
+        how: HoldOutcome::Settled,
+        extension: None,
+        measured: None,
+        ended_by: None,
+    };
+    let settled = settle.execute(&settle.name.keys(), None, store).await.unwrap();
+    assert!(matches!(settled, Settled::Done), "{settled:?}");
 }
 
 /// Charges a call of 2 USD of the agent `ann`.

@@ -75,7 +75,7 @@ impl<'a> IntentFilter<'a> {
         *self == Self::default()
     }
 
-    /// Whether an intent is shown. Only spends have a run.
+    /// Returns true for an intent that is shown. Only spends have a run.
     pub(super) fn fits(&self, record: &IntentRecord) -> bool {
         self.agent.is_none_or(|agent| record.agent == agent)
             && self.kind.is_none_or(|kind| record.kind == kind)

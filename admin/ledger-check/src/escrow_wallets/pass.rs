@@ -3,14 +3,12 @@
 use super::EscrowWallet;
 use crate::book::AccountMode;
 use crate::drive::{Job, drive};
-use crate::names::place_read;
+use crate::names::number_read;
 use crate::pass::Pass;
 use crate::record::Facts;
 use crate::violation::Invariant;
-use domain::number::Number;
 use store::StoreError;
-use store::keys::{Series, wallet_lookup};
-use store::read::Read;
+use store::keys::Series;
 
 /// Maximum number of wallets that are compared once more, which are none in an intact store.
 const UNSURE_MAX: usize = 10_000;
@@ -38,13 +36,9 @@ impl Pass<'_> {
     /// Reads the look-ups of the collected wallets.
     pub(crate) async fn read_escrow_wallets(&mut self) -> Result<(), StoreError> {
         let unread = std::mem::take(&mut self.escrow_wallets.unread);
-        let jobs = unread.into_iter().map(|wallet| {
-            let look_up = Number::from_u64(wallet.number).map_or_else(
-                || Read::global(wallet_lookup(&wallet.number.to_string())),
-                |number| place_read(Series::Wallet, number),
-            );
-            Job::new([look_up], wallet)
-        });
+        let jobs = unread
+            .into_iter()
+            .map(|wallet| Job::new([number_read(Series::Wallet, wallet.number)], wallet));
         let unsure = &mut self.escrow_wallets.unsure;
         drive(self.store, jobs, |wallet, mut answers| {
             let found = answers.text();

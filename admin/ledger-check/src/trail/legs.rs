@@ -15,7 +15,7 @@ pub(super) struct Leg {
     pub(super) wallet: Option<u64>,
     /// Owner of the wallet, if the entry has it.
     pub(super) owner: Option<String>,
-    /// Whether the account's user wallet may have received it, since the wallet is a closed one of the account.
+    /// True if the account's user wallet may have received it, since the wallet is a closed one of the account.
     pub(super) or_user: bool,
     /// The transaction's counterparty, if the entry has it and it is not in the key.
     pub(super) counterparty: Option<String>,

@@ -5,7 +5,6 @@ use crate::book::AccountMode;
 use crate::pass::Pass;
 use crate::reconcile::{Comparison, Side};
 use crate::violation::Invariant;
-use store::keys::USER;
 use store::transaction::{Transaction, TransactionType};
 use store::transit::Transit;
 
@@ -27,8 +26,7 @@ impl Pass<'_> {
     pub(crate) fn end_of_waiting_transfers(&mut self) {
         for place in self.accounts.places() {
             let page = self.page(place);
-            let user = page.owners.get(USER).and_then(|owner| owner.record.as_ref());
-            if let Some(user) = user.and_then(|record| record.wallet) {
+            if let Some(user) = page.user_wallet() {
                 let closed: Vec<u64> = page.closed.iter().copied().collect();
                 self.transfers
                     .instead
@@ -50,12 +48,12 @@ impl Pass<'_> {
             };
             // It goes to the user wallet if the account has no such wallet.
             let page = self.page(place);
-            let user = page.owners.get(USER).and_then(|owner| owner.record.as_ref());
             let to = match page.wallets.contains_key(&row.to_wallet) {
                 true => Some(row.to_wallet),
-                false => user.and_then(|record| record.wallet),
+                false => page.user_wallet(),
             };
-            let is_ours = self.is_of_pass(place, &row.from);
+            // No wallet has the number 0.
+            let is_ours = self.is_of_pass(place, row.from.parse().unwrap_or(0));
             let to = to.map_or("no wallet".to_owned(), |to| self.receiver(to));
             if is_ours {
                 self.transfer(Side::InTransit, (&row.from, &to), row.nanos);
@@ -76,7 +74,7 @@ impl Pass<'_> {
             let detail = "it names no other wallet";
             return self.wrong(Invariant::Transit, &[&format!("{key} {number}")], detail);
         };
-        if !self.is_of_pass(place, &other.to_string()) {
+        if !self.is_of_pass(place, other) {
             return;
         }
         let is_sent = transaction.kind == TransactionType::TransferOut;
@@ -100,9 +98,8 @@ impl Pass<'_> {
     }
 
     /// Returns whether the pass checks both wallets of a transfer: one of `place`, and `other`.
-    fn is_of_pass(&mut self, place: AccountMode, other: &str) -> bool {
-        let number = other.parse().unwrap_or(0);
-        !self.accounts.partial || self.page(place).wallets.contains_key(&number)
+    fn is_of_pass(&mut self, place: AccountMode, other: u64) -> bool {
+        !self.accounts.partial || self.page(place).wallets.contains_key(&other)
     }
 
     /// Returns the name of the wallet that receives what was sent to wallet `number`.

@@ -1,11 +1,11 @@
 //! Reading and comparing transit rows, and the conservation of money.
 
-use super::{CLOCKS_APART_MS, Sum, escrow_of};
+use super::{CLOCKS_APART_MS, Flow, Sum, escrow_of};
 use crate::book::AccountMode;
 use crate::drive::{Job, drive};
 use crate::pass::Pass;
 use crate::reconcile::{Comparison, Side};
-use crate::violation::{Doubt, Invariant};
+use crate::violation::Invariant;
 use domain::mode::Mode;
 use std::collections::{BTreeSet, HashMap};
 use store::keys::{AccountKeys, Bucket};
@@ -180,15 +180,12 @@ impl Pass<'_> {
         if self.accounts.partial {
             return;
         }
-        for (flow, mode) in self.flows.iter().zip(Mode::ALL) {
-            match flow.sum() {
+        let sums = self.flows.each_ref().map(Flow::sum);
+        for (sum, mode) in sums.into_iter().zip(Mode::ALL) {
+            match sum {
                 Sum::Right => {}
-                Sum::Wrong(wrong) => self.found.add(Invariant::Conservation, &[mode.as_str()], wrong),
-                Sum::Open(reason) => self.doubts.push(Doubt {
-                    invariant: Invariant::Conservation,
-                    records: vec![mode.as_str().to_owned()],
-                    reason,
-                }),
+                Sum::Wrong(wrong) => self.wrong(Invariant::Conservation, &[mode.as_str()], wrong),
+                Sum::Open(reason) => self.unsure(Invariant::Conservation, &[mode.as_str()], reason),
             }
         }
     }
