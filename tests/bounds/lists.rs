@@ -201,7 +201,7 @@ fn intents() -> Vec<Query> {
         ("intents", "/intents?state=settled", 0),
     ];
     let waiting = &[("intents", "/intents?state=pending_approval", 0)];
-    let of_live = |number, _| format!("live {number} 5 0 0 0 int_{number:026}");
+    let of_live = |number, _| format!("live {number} 0 0 0");
     let of_waiting = |number, _| format!("{number} int_{number:026}");
     [
         of_kind(Kind::Intents, of_live, intents),
