@@ -117,10 +117,10 @@ impl Decider {
 
     /// Returns how long a hold that nobody settles stays open before the reaper may end it.
     fn hold_life(&self, request: &CallRequest) -> Duration {
-        let answer = request.upstream.timeout();
+        let deadlines = request.upstream.deadlines();
         let longest = match request.stream {
-            Some(_) => answer.max(self.stream_life),
-            None => answer,
+            Some(_) => deadlines.whole.max(deadlines.stream_head).max(self.stream_life),
+            None => deadlines.whole,
         };
         longest + self.hold_grace
     }

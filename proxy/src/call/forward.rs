@@ -19,7 +19,6 @@ use crate::upstream::{Failure, ReceivedAnswer, Streamed, Upstream, WholeAnswer, 
 use domain::measured::Endpoint;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Outcome of a sent call.
 #[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
@@ -32,8 +31,6 @@ pub enum Forwarded {
 
 /// Forwards approved calls.
 pub struct Forwarder {
-    /// `proxy.stream_first_byte_ms`
-    pub first_byte: Duration,
     /// Maximum of concurrent calls of one account.
     pub account_calls_max: usize,
     /// Releases the hold of a call that cannot be sent.
@@ -82,9 +79,7 @@ impl Forwarder {
                 answer.map(Streamed::Whole)
             }
             // Boxed, so that other calls need no space for it.
-            Some(_) => {
-                Box::pin(upstream.exchange_stream(&path, &headers, bytes, reservation, self.first_byte)).await
-            }
+            Some(_) => Box::pin(upstream.exchange_stream(&path, &headers, bytes, reservation)).await,
         };
         let answer = match answer {
             Ok(Streamed::Stream(mut answer)) => {

@@ -153,6 +153,7 @@ fn end_of(answer: &Result<WholeAnswer, Failure>) -> (CallEnd, UpstreamResult) {
         Ok(status) if status.is_client_error() => (CallEnd::Refused, UpstreamResult::ClientError),
         Ok(_) => (CallEnd::Failed, UpstreamResult::ServerError),
         Err(Failure::Timeout) => (CallEnd::TotalTimeout, UpstreamResult::Timeout),
+        Err(Failure::LateHead) => (CallEnd::FirstByteTimeout, UpstreamResult::Timeout),
         Err(Failure::Unreachable(_)) => (CallEnd::Failed, UpstreamResult::Unreachable),
     }
 }
@@ -162,6 +163,10 @@ fn refusal_of(failure: &Failure) -> Refusal {
         Failure::Timeout => Refusal::new(
             RefusalKind::UpstreamTimeout,
             "The provider gave no whole answer in time. The estimate stays charged.",
+        ),
+        Failure::LateHead => Refusal::new(
+            RefusalKind::UpstreamTimeout,
+            "The provider began no answer in time. The estimate stays charged.",
         ),
         Failure::Unreachable(_) => Refusal::new(
             RefusalKind::UpstreamUnreachable,
@@ -202,6 +207,12 @@ mod tests {
             (
                 Failure::Timeout,
                 CallEnd::TotalTimeout,
+                UpstreamResult::Timeout,
+                RefusalKind::UpstreamTimeout,
+            ),
+            (
+                Failure::LateHead,
+                CallEnd::FirstByteTimeout,
                 UpstreamResult::Timeout,
                 RefusalKind::UpstreamTimeout,
             ),

@@ -51,8 +51,10 @@ pub struct Streams {
     pub extender: Option<Extender>,
     /// Stops the streams of frozen agents and revoked keys (`proxy.stop_frozen_streams`).
     pub stops: Option<Arc<Stops>>,
-    /// Deadlines of streams.
-    pub limits: StreamLimits,
+    /// `proxy.stream_total_ms`
+    pub total: Duration,
+    /// `proxy.stream_drain_ms`
+    pub drain: Duration,
 }
 
 /// An approved call whose answer is a stream.
@@ -116,9 +118,14 @@ impl Streams {
             (redact, usage.of_events()),
         );
         let (sender, pieces) = handoff::pair();
+        let limits = StreamLimits {
+            idle: request.upstream.deadlines().stream_idle,
+            total: self.total,
+            drain: self.drain,
+        };
         let call = StreamedCall {
             shared: Arc::clone(self),
-            reader: Reader::new(answer, filter, sender, self.limits),
+            reader: Reader::new(answer, filter, sender, limits),
             growth: self.extender.as_ref().map(|_| Growth::from_request(&request)),
             request,
             hold,

@@ -18,7 +18,6 @@ use crate::call::resolve::Resolver;
 use crate::call::settle::Settler;
 use crate::call::stream::Streams;
 use crate::call::stream::extender::Extender;
-use crate::call::stream::reader::StreamLimits;
 use crate::call::stream::stops::Stops;
 use crate::edge::address_filter::AddressFilter;
 use crate::edge::connections::Connections;
@@ -211,7 +210,6 @@ impl Components {
                 stream_life: self.settings.stream_life(),
             },
             forwarder: Forwarder {
-                first_byte: Duration::from_millis(self.settings.proxy.stream_first_byte_ms),
                 account_calls_max: self.upstreams.account_calls_max(),
                 holds,
                 metrics: Arc::clone(&self.metrics),
@@ -239,11 +237,8 @@ impl Components {
                 hold_life: self.settings.stream_life() + self.settings.hold_grace(),
             }),
             stops: self.stops.clone(),
-            limits: StreamLimits {
-                idle: Duration::from_millis(proxy.stream_idle_ms),
-                total: Duration::from_millis(proxy.stream_total_ms),
-                drain: Duration::from_millis(proxy.stream_drain_ms),
-            },
+            total: Duration::from_millis(proxy.stream_total_ms),
+            drain: Duration::from_millis(proxy.stream_drain_ms),
         }
     }
 

@@ -23,7 +23,7 @@ pub struct Upstream {
     pub(super) connector: TransportConnector,
     pub(super) idle: Arc<Idle>,
     pub(super) target: Target,
-    pub(super) timeout: Duration,
+    pub(super) deadlines: Deadlines,
     pub(super) max_response_bytes: usize,
     forward_list: ForwardList,
     /// Number of connections that may still be opened.
@@ -32,14 +32,24 @@ pub struct Upstream {
     pub(super) connected: [AtomicU64; 2],
 }
 
+/// Longest times of an exchange.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadlines {
+    /// Until a whole answer is received.
+    pub whole: Duration,
+    /// Until the head of a stream is received.
+    pub stream_head: Duration,
+    /// Between two pieces of a stream.
+    pub stream_idle: Duration,
+}
+
 /// Address and bounds of a client.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientSettings<'a> {
     pub base_url: &'a str,
     /// Empty to use the system's certificates.
     pub ca_file: &'a Path,
-    /// Deadline of the whole exchange.
-    pub timeout: Duration,
+    pub deadlines: Deadlines,
     pub forward_headers: &'a [String],
     pub max_response_bytes: usize,
 }
@@ -74,7 +84,7 @@ impl Upstream {
             connector: TransportConnector::new(Some(options)),
             idle: Arc::default(),
             target,
-            timeout: settings.timeout,
+            deadlines: settings.deadlines,
             max_response_bytes: settings.max_response_bytes,
             budget,
             forward_list: ForwardList::parse(&section, settings.forward_headers)?,
@@ -87,9 +97,9 @@ impl Upstream {
         &self.identity
     }
 
-    /// Returns the time limit of an exchange.
-    pub const fn timeout(&self) -> Duration {
-        self.timeout
+    /// Returns the deadlines of an exchange.
+    pub const fn deadlines(&self) -> &Deadlines {
+        &self.deadlines
     }
 
     /// Returns the length of the longest answer, and of the longest decoded one, in bytes.

@@ -1,6 +1,6 @@
 //! The exchange with the provider: one request and the complete answer, under one deadline, without retries.
 
-use super::client::Upstream;
+use super::client::{Deadlines, Upstream};
 use super::failure::{BreakOff, Failure, NoAnswer, bad_answer, lost};
 use super::headers::AuthorizedHeaders;
 use super::open::OpenExchange;
@@ -11,7 +11,6 @@ use http::header::TRANSFER_ENCODING;
 use http::{HeaderMap, StatusCode};
 use pingora::protocols::http::v1::client::HttpSession;
 use std::pin::pin;
-use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 /// Maximum number of interim (1xx) answers that are skipped.
@@ -38,7 +37,7 @@ impl Upstream {
         body: Bytes,
         held: impl Send + 'static,
     ) -> Result<ReceivedAnswer, NoAnswer> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = Instant::now() + self.deadlines.whole;
         let attempt = async {
             let mut open = self.send(path, headers, body, held).await?;
             let (status, headers) = read_head(&mut open.session).await?;
@@ -50,7 +49,7 @@ impl Upstream {
     }
 
     /// Like [`exchange`](Self::exchange), for a request for server-sent events. If the provider sends events, returns
-    /// the answer as soon as its head is read, which must happen within `first_byte`.
+    /// the answer as soon as its head is read.
     ///
     /// # Errors
     /// [`NoAnswer`], after at most one request.
@@ -60,7 +59,6 @@ impl Upstream {
         headers: &AuthorizedHeaders,
         body: Bytes,
         held: impl Send + 'static,
-        first_byte: Duration,
     ) -> Result<Streamed, NoAnswer> {
         let began = Instant::now();
         let begun = async {
@@ -68,14 +66,17 @@ impl Upstream {
             let (status, headers) = read_head(&mut open.session).await?;
             Ok::<_, NoAnswer>((open, status, headers))
         };
-        let begun = timeout_at(began + first_byte, pin!(begun)).await;
-        let (open, status, headers) = begun.unwrap_or(Err(Failure::Timeout.into()))?;
+        let Deadlines {
+            whole, stream_head, ..
+        } = self.deadlines;
+        let begun = timeout_at(began + stream_head, pin!(begun)).await;
+        let (open, status, headers) = begun.unwrap_or(Err(Failure::LateHead.into()))?;
         if AnswerStream::is_stream(status, &headers) {
             let stream = AnswerStream::new(open, began, status, headers);
             return Ok(Streamed::Stream(Box::new(stream)));
         }
         // At least the deadline of the head: otherwise an answer with a late head would have no time left.
-        let deadline = began + self.timeout.max(first_byte);
+        let deadline = began + whole.max(stream_head);
         let rest = timeout_at(deadline, pin!(self.read_rest(open, status, headers))).await;
         Ok(Streamed::Whole(rest.unwrap_or(Err(Failure::Timeout))?))
     }

@@ -29,6 +29,9 @@ pub enum Failure {
     /// There was no complete answer before the deadline.
     #[error("the provider gave no whole answer in time")]
     Timeout,
+    /// There was no head of an answer before the deadline of a stream's head.
+    #[error("the provider began no answer in time")]
+    LateHead,
 }
 
 /// The point at which an exchange broke off.

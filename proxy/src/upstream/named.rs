@@ -1,10 +1,10 @@
 //! All upstreams of the edge: `[upstream]` and the named ones. The model of a request selects one.
 
-use super::client::{ClientSettings, Upstream};
+use super::client::{ClientSettings, Deadlines, Upstream};
 use super::connection_budget::ConnectionBudget;
 use super::identity::Identity;
-use settings::Settings;
 use settings::upstreams::NamedUpstreams;
+use settings::{ProxySettings, Settings};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::background::keep_running;
@@ -12,7 +12,17 @@ use telemetry::background::keep_running;
 /// Divisor of one account's share of all connections: half, so that its slow calls leave some to other accounts.
 const ACCOUNT_DIVISOR: usize = 2;
 
-/// The upstreams. Each has its own connections, deadline and trusted certificates.
+/// Returns the deadlines of an upstream, which can have its own for the head of a stream and between its pieces.
+fn deadlines(proxy: &ProxySettings, whole_ms: u64, own_ms: (Option<u64>, Option<u64>)) -> Deadlines {
+    let (head_ms, idle_ms) = own_ms;
+    Deadlines {
+        whole: Duration::from_millis(whole_ms),
+        stream_head: Duration::from_millis(head_ms.unwrap_or(proxy.stream_first_byte_ms)),
+        stream_idle: Duration::from_millis(idle_ms.unwrap_or(proxy.stream_idle_ms)),
+    }
+}
+
+/// The upstreams. Each has its own connections, deadlines and trusted certificates.
 pub struct Upstreams {
     default: Arc<Upstream>,
     /// In the order of `patterns`.
@@ -28,6 +38,7 @@ impl Upstreams {
     /// One line that names the setting.
     pub fn new(settings: &Settings, connections_max: usize) -> Result<Self, String> {
         let (default, named) = (&settings.upstream, settings.upstreams.all());
+        let proxy = &settings.proxy;
         let mut budgets = ConnectionBudget::divide(connections_max, named.len() + 1);
         let mut client = |identity: Identity, settings: ClientSettings<'_>| match budgets.next() {
             Some(budget) => Upstream::new(identity, &settings, budget).map(Arc::new),
@@ -38,7 +49,7 @@ impl Upstreams {
             ClientSettings {
                 base_url: &default.base_url,
                 ca_file: &default.ca_file,
-                timeout: Duration::from_millis(default.timeout_ms),
+                deadlines: deadlines(proxy, default.timeout_ms, (None, None)),
                 forward_headers: &default.forward_headers,
                 max_response_bytes: default.max_response_bytes,
             },
@@ -47,7 +58,11 @@ impl Upstreams {
             let client_settings = ClientSettings {
                 base_url: &upstream.base_url,
                 ca_file: &upstream.ca_file,
-                timeout: Duration::from_millis(upstream.timeout_ms),
+                deadlines: deadlines(
+                    proxy,
+                    upstream.timeout_ms,
+                    (upstream.stream_first_byte_ms, upstream.stream_idle_ms),
+                ),
                 forward_headers: &upstream.forward_headers,
                 max_response_bytes: default.max_response_bytes,
             };

@@ -65,7 +65,7 @@ impl Upstream {
         let (stream, transfer) = match early {
             None => (stream, None),
             Some(early) => {
-                let (near, transfer) = transfer(stream, (unsent, held), early, self.timeout);
+                let (near, transfer) = transfer(stream, (unsent, held), early, self.deadlines.whole);
                 (Box::new(near) as Stream, Some(transfer))
             }
         };

@@ -65,7 +65,7 @@ crate::words! {
         CallerGone = "caller_gone",
         /// The provider ended the stream early, or its connection broke.
         ProviderBrokeOff = "provider_broke_off",
-        /// Not written by this version: a head that is late is `total_timeout`.
+        /// A stream did not begin in time.
         FirstByteTimeout = "first_byte_timeout",
         /// The stream was silent for too long.
         IdleTimeout = "idle_timeout",

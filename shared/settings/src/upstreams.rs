@@ -90,6 +90,9 @@ pub struct NamedUpstream {
     pub embeddings_path: PathTemplate,
     pub models: Vec<ModelPattern>,
     pub timeout_ms: u64,
+    /// `None` for the value of `[proxy]`, like the next one.
+    pub stream_first_byte_ms: Option<u64>,
+    pub stream_idle_ms: Option<u64>,
     pub ca_file: PathBuf,
     pub key_prefix: String,
     pub price_prefix: String,

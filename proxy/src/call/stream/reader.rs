@@ -27,7 +27,7 @@ const BYTES_PER_TURN: usize = 64 << 10;
 /// Deadlines of a stream whose head was received.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamLimits {
-    /// `proxy.stream_idle_ms`
+    /// `proxy.stream_idle_ms`, or the upstream's own.
     pub idle: Duration,
     /// `proxy.stream_total_ms`
     pub total: Duration,

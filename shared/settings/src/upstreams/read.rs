@@ -9,6 +9,7 @@ use super::{
 use crate::BadSettings;
 use crate::bounds::{USAGE_TOKENS, WEEK_MS, check_number};
 use crate::slot::{fill, fill_from_env};
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use toml::{Table, Value};
@@ -17,6 +18,8 @@ use toml::{Table, Value};
 pub(super) const PREFIX_MAX: usize = 64;
 /// Values of `billed_statuses`.
 const CLIENT_ERRORS: RangeInclusive<u16> = 400..=499;
+/// Bounds of a time.
+const MILLISECONDS: &RangeInclusive<i64> = &(1..=WEEK_MS);
 /// Keys that an upstream inherits from `[upstream]` if they are not set.
 const INHERITED: [&str; 2] = ["timeout_ms", "forward_headers"];
 
@@ -39,14 +42,14 @@ pub(crate) fn read(
     mut env: Vec<EnvSetting>,
     upstream: &Table,
 ) -> Result<NamedUpstreams, BadSettings> {
-    let mut all: Vec<(String, Table)> = Vec::new();
+    let mut all: Vec<Section> = Vec::new();
     for (name, keys) in table("upstreams", file.unwrap_or_else(|| Value::Table(Table::new())))? {
-        let mut settings = defaults(&name, upstream)?;
+        let mut section = Section::new(name, upstream)?;
+        let name = section.name.clone();
         for (key, value) in table(&format!("upstreams.{name}"), keys)? {
-            let slot = slot(&mut settings, &name, &key)?;
-            fill(slot, &format!("upstreams.{name}.{key}"), value)?;
+            fill(section.slot(&key)?, &format!("upstreams.{name}.{key}"), value)?;
         }
-        all.push((name, settings));
+        all.push(section);
     }
     env.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     for setting in env {
@@ -61,13 +64,14 @@ pub(crate) fn read(
         .get("provider")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    let read = all.iter().map(|(name, settings)| {
-        if name.eq_ignore_ascii_case(provider) {
+    let read = all.iter().map(|section| {
+        if section.name.eq_ignore_ascii_case(provider) {
             return Err(BadSettings(format!(
-                "`upstreams.{name}` has the name of `upstream.provider`: the same key would be sent to both"
+                "`upstreams.{}` has the name of `upstream.provider`: the same key would be sent to both",
+                section.name
             )));
         }
-        Reader { name, settings }.upstream()
+        section.upstream()
     });
     read.collect::<Result<_, _>>().map(NamedUpstreams)
 }
@@ -108,6 +112,9 @@ fn defaults(name: &str, upstream: &Table) -> Result<Table, BadSettings> {
     }
     settings.insert("reported_cost".to_owned(), Value::Boolean(false));
     settings.insert("usage_tokens_max".to_owned(), Value::Integer(*USAGE_TOKENS.end()));
+    for key in ["stream_first_byte_ms", "stream_idle_ms"] {
+        settings.insert(key.to_owned(), Value::Integer(0));
+    }
     for key in INHERITED {
         if let Some(value) = upstream.get(key) {
             settings.insert(key.to_owned(), value.clone());
@@ -116,13 +123,8 @@ fn defaults(name: &str, upstream: &Table) -> Result<Table, BadSettings> {
     Ok(settings)
 }
 
-fn slot<'a>(settings: &'a mut Table, name: &str, key: &str) -> Result<&'a mut Value, BadSettings> {
-    let slot = settings.get_mut(key);
-    slot.ok_or_else(|| BadSettings(format!("unknown key `upstreams.{name}.{key}`")))
-}
-
 /// Overrides one key from the environment. The name ends at the last `__`, since keys do not contain it.
-fn set(all: &mut Vec<(String, Table)>, setting: &EnvSetting, upstream: &Table) -> Result<(), BadSettings> {
+fn set(all: &mut Vec<Section>, setting: &EnvSetting, upstream: &Table) -> Result<(), BadSettings> {
     let EnvSetting {
         variable,
         path,
@@ -132,23 +134,43 @@ fn set(all: &mut Vec<(String, Table)>, setting: &EnvSetting, upstream: &Table) -
     let (name, key) = path
         .rsplit_once("__")
         .ok_or_else(|| bad("TOLLGATE_UPSTREAMS__<NAME>__<KEY>"))?;
-    let known = all.iter().position(|(known, _)| known == name);
+    let known = all.iter().position(|section| section.name == name);
     let at = known.unwrap_or(all.len());
     if known.is_none() {
-        all.push((name.to_owned(), defaults(name, upstream)?));
+        all.push(Section::new(name.to_owned(), upstream)?);
     }
-    let slot = slot(&mut all[at].1, name, key)
+    let slot = all[at]
+        .slot(key)
         .map_err(|error| BadSettings(format!("{error} in the environment ({variable})")))?;
     fill_from_env(slot, variable, value, |word| Value::String(word.to_owned()))
 }
 
-/// Reads one upstream from its complete settings.
-struct Reader<'a> {
-    name: &'a str,
-    settings: &'a Table,
+/// The section of one upstream.
+struct Section {
+    name: String,
+    /// Values of all keys.
+    settings: Table,
+    /// Keys that are not at their defaults.
+    own: HashSet<String>,
 }
 
-impl Reader<'_> {
+impl Section {
+    fn new(name: String, upstream: &Table) -> Result<Self, BadSettings> {
+        Ok(Self {
+            settings: defaults(&name, upstream)?,
+            own: HashSet::new(),
+            name,
+        })
+    }
+
+    /// Returns the place of a key that is about to be set.
+    fn slot(&mut self, key: &str) -> Result<&mut Value, BadSettings> {
+        let unknown = || BadSettings(format!("unknown key `upstreams.{}.{key}`", self.name));
+        let slot = self.settings.get_mut(key).ok_or_else(unknown)?;
+        self.own.insert(key.to_owned());
+        Ok(slot)
+    }
+
     fn upstream(&self) -> Result<NamedUpstream, BadSettings> {
         let query = self.text("query");
         if !is_query(query) {
@@ -167,7 +189,13 @@ impl Reader<'_> {
             responses_path: path("responses_path")?,
             embeddings_path: path("embeddings_path")?,
             models: self.models()?,
-            timeout_ms: self.number("timeout_ms", &(1..=WEEK_MS))?,
+            timeout_ms: self.number("timeout_ms", MILLISECONDS)?,
+            // Who waits longer for a whole answer waits as long for the head of a stream.
+            stream_first_byte_ms: match self.own_number("stream_first_byte_ms", MILLISECONDS)? {
+                None => self.own_number("timeout_ms", MILLISECONDS)?,
+                own => own,
+            },
+            stream_idle_ms: self.own_number("stream_idle_ms", MILLISECONDS)?,
             ca_file: PathBuf::from(self.text("ca_file")),
             key_prefix: self.key_prefix()?,
             price_prefix: self.prefix("price_prefix")?,
@@ -252,6 +280,12 @@ impl Reader<'_> {
             ModelPattern::parse(text).ok_or_else(|| self.wrong("models", &what()))
         };
         patterns.iter().map(parse).collect()
+    }
+
+    /// `None` if it is not set.
+    fn own_number(&self, key: &str, bounds: &RangeInclusive<i64>) -> Result<Option<u64>, BadSettings> {
+        let is_own = self.own.contains(key);
+        is_own.then(|| self.number(key, bounds)).transpose()
     }
 
     fn number(&self, key: &str, bounds: &RangeInclusive<i64>) -> Result<u64, BadSettings> {

@@ -169,6 +169,32 @@ fn the_environment_changes_upstreams_and_adds_some() {
 }
 
 #[test]
+fn times_of_streams_are_those_of_the_proxy_unless_the_upstream_has_its_own() {
+    let times = |line: &str, env: &[(&str, &str)]| {
+        let text = format!(
+            "[upstreams.a]\nbase_url = \"http://a\"\nmodels = [\"*\"]\n{line}\n[upstream]\ntimeout_ms = 8\n"
+        );
+        let settings = with_env(&text, env).unwrap();
+        let [one] = settings.upstreams.all() else { panic!() };
+        (one.timeout_ms, one.stream_first_byte_ms, one.stream_idle_ms)
+    };
+    assert_eq!(times("", &[]), (8, None, None));
+    assert_eq!(times("timeout_ms = 8", &[]), (8, Some(8), None));
+    assert_eq!(
+        times(
+            "timeout_ms = 9\nstream_first_byte_ms = 4\nstream_idle_ms = 5",
+            &[]
+        ),
+        (9, Some(4), Some(5))
+    );
+    let env = [
+        ("TOLLGATE_UPSTREAMS__A__TIMEOUT_MS", "7"),
+        ("TOLLGATE_UPSTREAMS__A__STREAM_IDLE_MS", "6"),
+    ];
+    assert_eq!(times("", &env), (7, Some(7), Some(6)));
+}
+
+#[test]
 fn every_mistake_names_its_key() {
     let one = |line: &str| format!("[upstreams.a]\nbase_url = \"http://a\"\nmodels = [\"*\"]\n{line}\n");
     let many: String = (0..=UPSTREAMS_MAX)
@@ -190,6 +216,8 @@ fn every_mistake_names_its_key() {
         (one("modles = []"), "`upstreams.a.modles`"),
         (one("timeout_ms = \"x\""), "`upstreams.a.timeout_ms`"),
         (one("timeout_ms = 0"), "`upstreams.a.timeout_ms`"),
+        (one("stream_first_byte_ms = 0"), "`upstreams.a.stream_first_byte_ms` must be from 1 to 604800000"),
+        (one("stream_idle_ms = \"x\""), "`upstreams.a.stream_idle_ms`"),
         (
             "[upstreams.a]\nbase_url = \"https://a/v1#x\"\nmodels = [\"*\"]\n".to_owned(),
             "`upstreams.a.base_url` must not have a fragment",
@@ -299,7 +327,7 @@ fn the_documented_configurations_are_accepted() {
         .filter(|line| line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' ')))
         .map(code)
         .collect();
-    assert_eq!(keys.lines().count(), 16, "{keys}");
+    assert_eq!(keys.lines().count(), 18, "{keys}");
     let settings = from(&format!("[upstreams.azure]\n{keys}")).unwrap();
     let bare = from("[upstreams.azure]\nbase_url = \"http://a\"\nmodels = [\"*\"]\n").unwrap();
     let (shown, bare) = (&settings.upstreams.all()[0], &bare.upstreams.all()[0]);
