@@ -25,6 +25,18 @@ pub struct AccountUsage {
     pub unsent: AtomicUsize,
     /// Calls in progress to the provider.
     calls: AtomicUsize,
+    /// Requests over HTTP/2 that are not answered yet.
+    requests: AtomicUsize,
+}
+
+/// Counts one request over HTTP/2 of an account until it is dropped.
+#[derive(Debug)]
+pub struct RequestPermit(Arc<AccountUsage>);
+
+impl Drop for RequestPermit {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Counts one call of an account to the provider until it is dropped.
@@ -48,6 +60,11 @@ impl AccountUsage {
     /// Counts one more call; `None` if `max` calls of the account are in progress.
     pub fn try_begin_call(self: &Arc<Self>, max: usize) -> Option<CallPermit> {
         add_within(&self.calls, 1, max).then(|| CallPermit(Arc::clone(self)))
+    }
+
+    /// Counts one more request over HTTP/2; `None` if `max` of the account are not answered yet.
+    pub fn try_begin_request(self: &Arc<Self>, max: usize) -> Option<RequestPermit> {
+        add_within(&self.requests, 1, max).then(|| RequestPermit(Arc::clone(self)))
     }
 }
 
@@ -113,6 +130,10 @@ mod tests {
         assert!(one.try_begin_call(3).is_some(), "one has ended");
         drop(calls);
         assert_eq!(one.calls.load(Ordering::SeqCst), 0);
+        let request = one.try_begin_request(1).unwrap();
+        assert!(one.try_begin_request(1).is_none() && other.try_begin_request(1).is_some());
+        drop(request);
+        assert!(one.try_begin_request(1).is_some());
     }
 
     #[test]

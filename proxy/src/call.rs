@@ -34,6 +34,7 @@ pub mod settle;
 pub mod stream;
 
 use crate::admission::Admission;
+use crate::kept_request::{KeptRequest, RequestLimits};
 use crate::key_owners::known_key::KnownKey;
 use crate::large_bodies::{LargeBodies, is_large};
 use crate::metrics::{Metrics, Stage};
@@ -42,7 +43,6 @@ use crate::upstream::sent_body::SentBody;
 use body::{Body, BodyReader, Declared, may_be_large};
 use call_request::{CallRequest, RequestParser};
 use completed::Completed;
-use connections::limit::Keeper;
 use count::RequestCounter;
 use crypto::virtual_key::WellFormed;
 use decide::Decider;
@@ -79,6 +79,8 @@ pub struct CallPipeline {
     pub streams: Arc<Streams>,
     /// A call whose caller has disconnected is still in flight.
     pub admission: Arc<Admission>,
+    /// Limits the requests with known keys.
+    pub request_limits: RequestLimits,
     /// Records the duration of the stages.
     pub metrics: Arc<Metrics>,
 }
@@ -97,10 +99,10 @@ impl CallPipeline {
         self: &Arc<Self>,
         endpoint: Endpoint,
         session: &mut ServerSession,
-        keeper: &mut Keeper,
+        kept: &mut KeptRequest,
         trace: &mut RequestTrace,
     ) -> Completed {
-        match self.read_and_run(endpoint, session, keeper, trace).await {
+        match self.read_and_run(endpoint, session, kept, trace).await {
             Ok(completed) => completed,
             Err(rejection) => Completed::from_rejection(&rejection, &self.metrics, trace),
         }
@@ -111,7 +113,7 @@ impl CallPipeline {
         self: &Arc<Self>,
         endpoint: Endpoint,
         session: &mut ServerSession,
-        keeper: &mut Keeper,
+        kept: &mut KeptRequest,
         trace: &mut RequestTrace,
     ) -> Result<Completed, Rejection> {
         let key = credential::from_headers(&session.req_header().headers)?;
@@ -125,7 +127,7 @@ impl CallPipeline {
         let key = self.resolver.key_owner(key).await;
         let key = key.inspect(|key| trace.set_owner(&key.owner));
         let key = trace.end_stage_with(&self.metrics, Stage::Resolve, key)?;
-        keep_connection(keeper)?;
+        self.keep(kept, &key)?;
         if key.was_recently_rejected() && may_be_large(session) {
             // Boxed: the case is rare, and this future needs more space than the one that awaits it.
             Box::pin(self.counter.reject_early(&key)).await?;
@@ -233,19 +235,19 @@ impl CallPipeline {
     ///
     /// # Errors
     /// 401, or a denial.
-    pub async fn admit(&self, session: &ServerSession, keeper: &mut Keeper) -> Result<(), Rejection> {
+    pub async fn admit(&self, session: &ServerSession, kept: &mut KeptRequest) -> Result<(), Rejection> {
         let key = credential::from_headers(&session.req_header().headers)?;
         let key = self.resolver.key_owner(key).await?;
-        keep_connection(keeper)?;
+        self.keep(kept, &key)?;
         self.counter.count(&key).await
     }
-}
 
-/// Marks the connection of a request with a known key, so that it is not closed to make room for another one.
-fn keep_connection(keeper: &mut Keeper) -> Result<(), Rejection> {
-    match keeper.keep() {
-        true => Ok(()),
-        false => Err(Rejection::unavailable()),
+    /// Keeps a request whose key is known: its connection is not closed to make room for another one.
+    fn keep(&self, kept: &mut KeptRequest, key: &KnownKey) -> Result<(), Rejection> {
+        match kept.keep(&self.request_limits, &key.usage) {
+            true => Ok(()),
+            false => Err(Rejection::unavailable()),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod edge;
 #[cfg(test)]
 mod fixture;
 mod gauges;
+mod kept_request;
 mod key_owners;
 mod large_bodies;
 mod metrics;

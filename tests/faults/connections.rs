@@ -237,6 +237,8 @@ const FILES: usize = 320;
 const CALLERS: usize = (FILES - 256) / 2;
 /// Maximum calls of an account under way: half of the connections with the provider, which are as many as the callers'.
 const PART: usize = CALLERS / 2;
+/// Calls over HTTP/1, each with a connection: fewer than one address may have.
+const MORE: usize = 5;
 
 /// An edge that may have no more than [`FILES`] open.
 fn with_few_files(stage: &Stage, dir: &std::path::Path) -> Edge {
@@ -319,12 +321,14 @@ async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
 }
 
 /// Calls over few connections of HTTP/2.
-fn calls_at_once(edge: &Edge, key: &str, count: usize) -> Vec<JoinHandle<u16>> {
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .http2_prior_knowledge()
-        .build();
-    let caller = edge.caller(key).with_client(client.expect("a client"));
+/// Calls over one connection with HTTP/2, or over one with HTTP/1 for each.
+fn calls_at_once(edge: &Edge, key: &str, count: usize, is_http2: bool) -> Vec<JoinHandle<u16>> {
+    let client = reqwest::Client::builder().no_proxy();
+    let client = match is_http2 {
+        true => client.http2_prior_knowledge(),
+        false => client.http1_only(),
+    };
+    let caller = edge.caller(key).with_client(client.build().expect("a client"));
     let call = |_| {
         let caller = caller.clone();
         tokio::spawn(async move { caller.chat(body()).await.status })
@@ -362,14 +366,38 @@ async fn calls_beyond_the_descriptors_for_the_provider_are_503() {
     let others = [neighbour(&stage).await, neighbour(&stage).await];
     let gate = stage.gated();
     let mut calls = Vec::new();
-    for key in [&stage.key, &others[0], &others[1]] {
-        calls.extend(calls_at_once(&edge, key, PART));
+    for key in [&stage.key, &others[0]] {
+        calls.extend(calls_at_once(&edge, key, PART, true));
     }
-    refused_here(&edge, 3 * PART - CALLERS).await;
     stage.upstream.wait_for(CALLERS, SOON).await;
+    calls.extend(calls_at_once(&edge, &others[1], MORE, false));
+    refused_here(&edge, MORE).await;
     stage.upstream.set(|_| answer());
     gate.notify_waiters();
-    assert_eq!(outcomes(calls).await, (CALLERS, 3 * PART - CALLERS));
+    assert_eq!(outcomes(calls).await, (CALLERS, MORE));
+}
+
+/// A known key on one connection over HTTP/2: half of all such requests are one account's, and its calls over HTTP/1 do
+/// not count.
+#[tokio::test]
+async fn requests_of_one_account_over_http_2_are_bounded() {
+    let stage = Setup::default().start().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let edge = with_few_files(&stage, dir.path());
+    let other = neighbour(&stage).await;
+    let gate = stage.gated();
+    let calls = calls_at_once(&edge, &stage.key, PART + 3, true);
+    stage.upstream.wait_for(PART, SOON).await;
+    let one_more = calls_at_once(&edge, &stage.key, 1, true);
+    assert_eq!(outcomes(one_more).await, (0, 1));
+    stage.upstream.set(|_| answer());
+    assert_eq!(outcomes(calls_at_once(&edge, &other, 1, true)).await, (1, 0));
+    gate.notify_waiters();
+    assert_eq!(outcomes(calls).await, (PART, 3));
+    assert_eq!(
+        outcomes(calls_at_once(&edge, &stage.key, PART, true)).await,
+        (PART, 0)
+    );
 }
 
 /// A provider that answers late, and an account with as many calls under way as a few connections allow.
@@ -380,15 +408,19 @@ async fn slow_calls_of_one_account_leave_descriptors_for_those_of_another() {
     let edge = with_few_files(&stage, dir.path());
     let other = neighbour(&stage).await;
     let gate = stage.gated();
-    let calls = calls_at_once(&edge, &stage.key, CALLERS + 1);
-    refused_here(&edge, CALLERS + 1 - PART).await;
+    let mut calls = calls_at_once(&edge, &stage.key, PART, true);
     stage.upstream.wait_for(PART, SOON).await;
+    calls.extend(calls_at_once(&edge, &stage.key, MORE, false));
+    refused_here(&edge, MORE).await;
     stage.upstream.set(|_| answer());
-    assert_eq!(outcomes(calls_at_once(&edge, &other, PART)).await, (PART, 0));
+    assert_eq!(
+        outcomes(calls_at_once(&edge, &other, PART, true)).await,
+        (PART, 0)
+    );
     gate.notify_waiters();
-    assert_eq!(outcomes(calls).await, (PART, CALLERS + 1 - PART));
+    assert_eq!(outcomes(calls).await, (PART, MORE));
     stage.settled_at(PART as u64 * ACTUAL).await;
-    let again = outcomes(calls_at_once(&edge, &stage.key, PART)).await;
+    let again = outcomes(calls_at_once(&edge, &stage.key, PART, true)).await;
     assert_eq!(again, (PART, 0), "its calls have ended");
 }
 

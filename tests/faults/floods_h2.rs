@@ -1,10 +1,11 @@
 //! Floods of frames over HTTP/2: the connection that sends them ends, and others are served.
 
 use crate::hang_ups_h2::{
-    CANCEL, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, connected, fields, frame, head,
+    CANCEL, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, call, connected, fields, frame, head, in_flight,
 };
-use crate::stage::{SOON, Setup, Stage};
-use harness::RawClient;
+use crate::memory::resident_kib;
+use crate::stage::{ACTUAL, SOON, Setup, Stage};
+use harness::{Answer, RawClient};
 use std::time::Duration;
 
 const CONTINUATION: u8 = 9;
@@ -118,4 +119,57 @@ async fn control_frames_end_their_connection() {
         others_are_served(&stage).await;
     }
     stage.at_rest().await;
+}
+
+/// Requests of invented keys, a hundred on each connection and with many headers, whose answers are never read: the edge
+/// reads one of each connection.
+#[tokio::test]
+async fn requests_of_strangers_take_no_more_memory_than_their_connections() {
+    const CONNECTIONS: u32 = 40;
+    const REQUESTS: u32 = 100;
+    const EACH_MAX_KIB: u64 = 256;
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    let before = resident_kib(stage.edge.pid());
+    let mut open = Vec::new();
+    for connection in 0..CONNECTIONS {
+        let mut raw = connected(&stage, 0).await;
+        let requests = (0..REQUESTS).flat_map(|number| {
+            let bearer = format!("Bearer vk_live_{:064x}", connection * REQUESTS + number);
+            let mut list = vec![
+                (":method", "GET"),
+                (":scheme", "http"),
+                (":path", "/v1/models"),
+                (":authority", "edge"),
+                ("authorization", &bearer),
+            ];
+            list.extend([("a", ""); 300]);
+            frame(HEADERS, END_HEADERS | END_STREAM, 1 + 2 * number, &fields(&list))
+        });
+        assert!(raw.send(requests.collect::<Vec<u8>>()).await);
+        open.push(raw);
+    }
+    in_flight(&stage, CONNECTIONS.into()).await;
+    stage.approved_call().await;
+    let grown = resident_kib(stage.edge.pid()).saturating_sub(before);
+    assert!(
+        grown <= u64::from(CONNECTIONS) * EACH_MAX_KIB,
+        "the edge grew by {grown} KiB"
+    );
+    assert_eq!(stage.metric("tollgate_proxy_in_flight"), u64::from(CONNECTIONS));
+}
+
+/// The key of the first request is enough for all others, which arrive together with it.
+#[tokio::test]
+async fn a_new_connection_has_many_requests_of_a_known_key() {
+    const REQUESTS: u32 = 60;
+    let stage = Setup::default().start().await;
+    stage
+        .upstream
+        .set(|_| Answer::chat(9, 12).delay(Duration::from_secs(2)));
+    let mut raw = connected(&stage, 65_535).await;
+    let calls = (0..REQUESTS).flat_map(|number| call(&stage, 1 + 2 * number));
+    assert!(raw.send(calls.collect::<Vec<u8>>()).await);
+    in_flight(&stage, REQUESTS.into()).await;
+    stage.settled_at(u64::from(REQUESTS) * ACTUAL).await;
 }

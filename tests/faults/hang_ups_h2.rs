@@ -68,7 +68,7 @@ pub fn head(stage: &Stage, stream: u32) -> Vec<u8> {
 }
 
 /// The whole call on a stream.
-fn call(stage: &Stage, stream: u32) -> Vec<u8> {
+pub fn call(stage: &Stage, stream: u32) -> Vec<u8> {
     call_with(stage, stream, &body())
 }
 
@@ -81,7 +81,7 @@ fn call_with(stage: &Stage, stream: u32, body: &Value) -> Vec<u8> {
     .concat()
 }
 
-async fn in_flight(stage: &Stage, count: u64) {
+pub async fn in_flight(stage: &Stage, count: u64) {
     until("the calls in flight", async || {
         stage.metric("tollgate_proxy_in_flight") == count
     })

@@ -9,6 +9,7 @@ use super::connections::Connections;
 use super::control_limited::ControlLimited;
 use super::head::Head;
 use super::head_limited::HeadLimited;
+use super::one_at_a_time::{OneAtATime, ServedRequests};
 use super::preface;
 use super::state::EdgeState;
 use async_trait::async_trait;
@@ -127,14 +128,19 @@ impl EdgeApp {
             }
             None => connection,
         };
-        let connection = match is_h2 {
-            true => Box::new(ControlLimited::new(connection)),
-            false => connection,
+        let served = is_h2.then(|| Arc::new(ServedRequests::new(requests.clone())));
+        let connection = match &served {
+            Some(served) => {
+                let limited = Box::new(ControlLimited::new(connection));
+                Box::new(OneAtATime::new(limited, Arc::clone(served)))
+            }
+            None => connection,
         };
         let app = Arc::new(Connection::new(
             Arc::clone(&self.proxy),
             head,
             requests,
+            served,
             self.bursts.connection(),
         ));
         match is_h2 {

@@ -1,6 +1,7 @@
 //! One connection of a caller: passes each of its requests, over HTTP/1.1 and HTTP/2, to the proxy.
 
-use super::head::{HEAD_BYTES_MAX, Head};
+use super::head::Head;
+use super::one_at_a_time::ServedRequests;
 use super::write::KEEP_ALIVE;
 use super::{Edge, detached_stream, request_scope};
 use bytes::BytesMut;
@@ -20,8 +21,11 @@ use std::task::{Poll, ready};
 use tokio::io::{AsyncRead as _, ReadBuf};
 use tokio::time::timeout;
 
-/// Concurrent requests of an HTTP/2 connection.
+/// Concurrent requests of an HTTP/2 connection whose caller is known. Those of others are read one at a time.
 const STREAMS_MAX: u32 = 100;
+/// Longest head of a request over HTTP/2, with 32 bytes more for each header. The headers of a head take up to six
+/// times that in memory, since they are sent compressed and each takes a place of its own.
+const H2_HEAD_BYTES_MAX: u32 = 16 << 10;
 /// Maximum of requests that were reset before they were accepted; one more closes the connection ("rapid reset").
 const RESET_UNSEEN_MAX: usize = 20;
 /// Maximum of requests that the edge reset because of malformed frames; one more closes the connection.
@@ -39,6 +43,8 @@ pub(super) struct Connection {
     proxy: Arc<HttpProxy<Edge>>,
     head: Arc<Head>,
     requests: Requests,
+    /// Counts the requests of an HTTP/2 connection that are being served.
+    served: Option<Arc<ServedRequests>>,
     burst: Burst,
 }
 
@@ -47,12 +53,14 @@ impl Connection {
         proxy: Arc<HttpProxy<Edge>>,
         head: Arc<Head>,
         requests: Requests,
+        served: Option<Arc<ServedRequests>>,
         burst: Burst,
     ) -> Self {
         Self {
             proxy,
             head,
             requests,
+            served,
             burst,
         }
     }
@@ -135,13 +143,16 @@ impl HttpServerApp for Connection {
             // Otherwise Pingora drops a request that arrived together with the one before.
             false => session.set_pipelining_enabled(true),
         }
+        let being_served = self.served.as_ref().map(ServedRequests::begin);
         let serving = self.proxy.process_new_http(session, shutdown);
         let serving = request_scope::scope(self.requests.clone(), serving);
         Box::pin(async move {
-            match self.burst.serve(pin!(serving)).await {
+            let connection = match self.burst.serve(pin!(serving)).await {
                 (served, None) => served,
                 (_, Some(stream)) => Box::pin(stream.write()).await,
-            }
+            };
+            drop(being_served);
+            connection
         })
     }
 
@@ -154,7 +165,7 @@ impl HttpServerApp for Connection {
     fn h2_options(&self) -> Option<H2Options> {
         let mut options = H2Options::new();
         options
-            .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+            .max_header_list_size(H2_HEAD_BYTES_MAX)
             .max_concurrent_streams(STREAMS_MAX)
             .max_pending_accept_reset_streams(RESET_UNSEEN_MAX)
             .max_local_error_reset_streams(Some(RESET_BY_US_MAX))

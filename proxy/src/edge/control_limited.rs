@@ -3,6 +3,7 @@
 //! meanwhile. Enforced on the connection below HTTP; beyond the limit the connection ends.
 
 use super::delegate::delegate_connection;
+use super::frames::Frames;
 use async_trait::async_trait;
 use pingora::protocols::{Shutdown, Stream};
 use std::io::{self, IoSlice};
@@ -19,55 +20,8 @@ const PER_SECOND: u64 = 20;
 /// edge's answer to a PING has 17 bytes and to SETTINGS 9, so that these allow less than what caused them.
 const BYTES_A_FRAME: u64 = 32;
 
-/// Length of the preface of HTTP/2, which precedes the first frame.
-const PREFACE_BYTES: u64 = 24;
-const FRAME_HEAD_BYTES: usize = 9;
 /// Types of frames that belong to a request: DATA, HEADERS and CONTINUATION, which have bounds of their own.
 const OF_REQUESTS: [u8; 3] = [0, 1, 9];
-
-/// Counts the frames in the received bytes.
-#[derive(Debug)]
-struct Frames {
-    /// Bytes of a payload, or of the preface, that are still to come.
-    payload_left: u64,
-    /// The head of the next frame, as far as it was received.
-    head: [u8; FRAME_HEAD_BYTES],
-    received: usize,
-}
-
-impl Frames {
-    const fn new() -> Self {
-        Self {
-            payload_left: PREFACE_BYTES,
-            head: [0; FRAME_HEAD_BYTES],
-            received: 0,
-        }
-    }
-
-    /// Reads the next bytes, and returns the number of frames in them that belong to no request.
-    fn count(&mut self, mut bytes: &[u8]) -> u64 {
-        let mut count = 0;
-        loop {
-            let skipped =
-                usize::try_from(self.payload_left).map_or(bytes.len(), |left| left.min(bytes.len()));
-            self.payload_left -= skipped as u64;
-            bytes = &bytes[skipped..];
-            let taken = bytes.len().min(FRAME_HEAD_BYTES - self.received);
-            if taken == 0 {
-                return count;
-            }
-            self.head[self.received..self.received + taken].copy_from_slice(&bytes[..taken]);
-            self.received += taken;
-            bytes = &bytes[taken..];
-            if self.received == FRAME_HEAD_BYTES {
-                let [a, b, c, kind, ..] = self.head;
-                self.payload_left = u32::from_be_bytes([0, a, b, c]).into();
-                self.received = 0;
-                count += u64::from(!OF_REQUESTS.contains(&kind));
-            }
-        }
-    }
-}
 
 /// Frames that the connection may still send.
 #[derive(Debug)]
@@ -131,7 +85,7 @@ impl ControlLimited {
     pub fn new(inner: Stream) -> Self {
         Self {
             inner,
-            frames: Frames::new(),
+            frames: Frames::of_client(),
             allowance: Allowance::new(),
         }
     }
@@ -146,7 +100,10 @@ impl AsyncRead for ControlLimited {
         let this = self.get_mut();
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
-        let count = this.frames.count(&buffer.filled()[before..]);
+        let (mut bytes, mut count) = (&buffer.filled()[before..], 0);
+        while let Some(head) = this.frames.next_head(&mut bytes) {
+            count += u64::from(!OF_REQUESTS.contains(&head.kind));
+        }
         if !this.allowance.take(count) {
             tracing::debug!("a caller's HTTP/2 connection ends: too many frames that belong to no request");
             return Poll::Ready(Err(io::Error::other("too many control frames")));
@@ -200,36 +157,6 @@ delegate_connection!(ControlLimited);
 mod tests {
     use super::*;
     use std::time::Duration;
-
-    fn frame(kind: u8, payload: usize) -> Vec<u8> {
-        let length = u32::try_from(payload).unwrap().to_be_bytes();
-        let mut frame = [&length[1..], &[kind, 0, 0, 0, 0, 1]].concat();
-        frame.resize(FRAME_HEAD_BYTES + payload, 7);
-        frame
-    }
-
-    #[test]
-    fn frames_are_counted_however_their_bytes_arrive() {
-        let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-        // SETTINGS, HEADERS, DATA, PING, WINDOW_UPDATE, an unknown one, CONTINUATION, an empty SETTINGS.
-        for (kind, payload) in [
-            (4, 18),
-            (1, 300),
-            (0, 70_000),
-            (6, 8),
-            (8, 4),
-            (99, 0),
-            (9, 5),
-            (4, 0),
-        ] {
-            bytes.extend(frame(kind, payload));
-        }
-        for piece in [1, 2, 9, 10, 1000, bytes.len()] {
-            let mut frames = Frames::new();
-            let count: u64 = bytes.chunks(piece).map(|piece| frames.count(piece)).sum();
-            assert_eq!(count, 5, "in pieces of {piece}");
-        }
-    }
 
     #[tokio::test(start_paused = true)]
     async fn frames_are_allowed_by_time_and_by_what_was_written() {

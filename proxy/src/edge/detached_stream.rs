@@ -6,8 +6,8 @@ use super::logging;
 use super::state::EdgeState;
 use crate::admission::InFlight;
 use crate::call::completed::RunningStream;
+use crate::kept_request::KeptRequest;
 use crate::reply::Reply;
-use connections::limit::Keeper;
 use pingora::apps::{HttpPersistentSettings, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
 use std::io::Cursor;
@@ -20,7 +20,7 @@ pub(super) struct DetachedStream {
     pub(super) head: Reply,
     pub(super) stream: RunningStream,
     /// Keeps the connection from being closed for another one.
-    pub(super) _keeper: Keeper,
+    pub(super) _kept: KeptRequest,
     /// Counts the request as in flight.
     pub(super) _in_flight: Option<InFlight>,
 }
@@ -106,7 +106,7 @@ mod tests {
                 reader: RunToCompletion::new(admission, reader),
                 pieces,
             },
-            _keeper: Keeper::default(),
+            _kept: KeptRequest::default(),
             _in_flight: admission.enter(),
         };
         (Box::new(stream), caller)

@@ -9,9 +9,9 @@ use super::{refused_head, request_scope};
 use crate::call::completed::{Completed, RunningStream};
 use crate::call::rejection::Rejection;
 use crate::call::request_trace::RequestTrace;
+use crate::kept_request::KeptRequest;
 use crate::reply::{Reply, health, models, names};
 use crate::routes::{self, Route};
-use connections::limit::Keeper;
 use http::HeaderName;
 use pingora::ErrorType::InternalError;
 use pingora::protocols::http::ServerSession;
@@ -34,8 +34,8 @@ pub(super) async fn answer(
 ) -> Result<bool> {
     let no_answer = || Error::new_in(InternalError);
     let state = state.ok_or_else(no_answer)?;
-    let mut keeper = request_scope::keeper();
-    let (reply, stream) = reply(state, session, &mut keeper).await;
+    let mut kept = request_scope::kept_request(session);
+    let (reply, stream) = reply(state, session, &mut kept).await;
     let Some(stream) = stream else {
         return state.writer.write(session, reply).await.map(|()| true);
     };
@@ -44,7 +44,7 @@ pub(super) async fn answer(
         state: Arc::clone(state),
         head: reply,
         stream: *stream,
-        _keeper: keeper,
+        _kept: kept,
         _in_flight: ctx.in_flight.take(),
     }));
     is_detached.then_some(true).ok_or_else(no_answer)
@@ -57,10 +57,10 @@ const MILLIS_CHARS: usize = 8;
 async fn reply(
     state: &EdgeState,
     session: &mut ServerSession,
-    keeper: &mut Keeper,
+    kept: &mut KeptRequest,
 ) -> (Reply, Option<Box<RunningStream>>) {
     let started = Instant::now();
-    let completed = dispatch(state, session, keeper).await;
+    let completed = dispatch(state, session, kept).await;
     let Completed {
         mut reply,
         stream,
@@ -87,7 +87,7 @@ fn millis(time: Duration) -> String {
 }
 
 /// Boxes the futures of the rare cases: they need more space than that of a call.
-async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut Keeper) -> Completed {
+async fn dispatch(state: &EdgeState, session: &mut ServerSession, kept: &mut KeptRequest) -> Completed {
     let head = session.req_header();
     if head.headers.get(RETRY_COUNT).is_some_and(|count| count != "0") {
         state.metrics.announced_retry();
@@ -101,9 +101,9 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
         return Completed::from_rejection(&rejection, &state.metrics, &trace);
     }
     let answered = match route {
-        Ok(Route::Call(endpoint)) => return state.calls.call(endpoint, session, keeper, &mut trace).await,
+        Ok(Route::Call(endpoint)) => return state.calls.call(endpoint, session, kept, &mut trace).await,
         Ok(Route::Health) => Ok(Box::pin(health(state)).await),
-        Ok(route @ (Route::Models | Route::Model)) => models(state, route, session, keeper).await,
+        Ok(route @ (Route::Models | Route::Model)) => models(state, route, session, kept).await,
         Err(no_route) => {
             trace.record_refusal(&state.metrics, no_route.kind());
             Ok(no_route.reply(state.offered))
@@ -131,9 +131,9 @@ async fn models(
     state: &EdgeState,
     route: Route,
     session: &ServerSession,
-    keeper: &mut Keeper,
+    kept: &mut KeptRequest,
 ) -> Result<Reply, Rejection> {
-    state.calls.admit(session, keeper).await?;
+    state.calls.admit(session, kept).await?;
     let prices = state.prices.get();
     match route {
         Route::Model => {

@@ -3,7 +3,9 @@
 //! that serves the request.
 
 use super::detached_stream::DetachedStream;
+use crate::kept_request::KeptRequest;
 use connections::limit::{Keeper, Requests};
+use pingora::protocols::http::ServerSession;
 use std::cell::Cell;
 use std::pin::pin;
 use tokio::task::futures::TaskLocalFuture;
@@ -34,8 +36,9 @@ pub(super) async fn scope<F: Future>(
 }
 
 /// Returns the handle with which the current request keeps its connection from being closed for another one.
-pub(super) fn keeper() -> Keeper {
-    Keeper::new(SCOPE.try_with(|scope| scope.requests.clone()).ok())
+pub(super) fn kept_request(session: &ServerSession) -> KeptRequest {
+    let requests = SCOPE.try_with(|scope| scope.requests.clone());
+    KeptRequest::new(Keeper::new(requests.ok()), session.is_http2())
 }
 
 /// Leaves the rest of the current request to its connection. Returns whether there is one.

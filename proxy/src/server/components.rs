@@ -25,6 +25,7 @@ use crate::edge::head::HEAD_BYTES_MAX;
 use crate::edge::state::EdgeState;
 use crate::edge::write::ReplyWriter;
 use crate::gauges::GaugeSources;
+use crate::kept_request::RequestLimits;
 use crate::key_owners::KeyOwners;
 use crate::large_bodies::LargeBodies;
 use crate::metrics::Metrics;
@@ -219,6 +220,7 @@ impl Components {
             streams: Arc::new(self.streams(Arc::clone(&settler))),
             settler,
             admission: Arc::clone(&self.admission),
+            request_limits: RequestLimits::new(self.connections.max()),
             metrics: Arc::clone(&self.metrics),
         }
     }

@@ -9,8 +9,9 @@ use super::text::Text;
 use super::{MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX};
 use std::borrow::Cow;
 
-/// Keys with which callers of OpenRouter, LiteLLM and xAI name further models, paid services, or another host that gets
-/// the provider key. OpenAI refuses them as unknown.
+/// Keys with which callers of OpenRouter, LiteLLM, xAI, Azure, Qwen, Anthropic and Gemini name further models, paid
+/// services, texts that the provider adds to the prompt, or another host that gets the provider key. OpenAI refuses
+/// them as unknown.
 const CHOICES: &[&str] = &[
     "models",
     "fallbacks",
@@ -23,6 +24,11 @@ const CHOICES: &[&str] = &[
     "user_config",
     "api_base",
     "base_url",
+    "data_sources",
+    "enhancements",
+    "enable_search",
+    "mcp_servers",
+    "cached_content",
 ];
 
 /// The members that every endpoint has, as far as they have been parsed.
@@ -49,7 +55,7 @@ impl<'a> Common<'a> {
     }
 
     /// Records a key that no OpenAI endpoint has, if it is one of [`CHOICES`] or could be mistaken for one. The scanner
-    /// is at its value. `null` and an empty list choose nothing.
+    /// is at its value. `null`, `false` and an empty list choose nothing.
     pub(super) fn note_choice(&mut self, name: &str, scanner: &Scanner<'_>) {
         if self.choice.is_some() {
             return;
@@ -62,7 +68,8 @@ impl<'a> Common<'a> {
             let list = value.strip_prefix('[');
             list.is_some_and(|list| list.trim_start_matches([' ', '\t', '\r', '\n']).starts_with(']'))
         };
-        self.choice = found.filter(|_| !value.starts_with("null") && !is_empty_list());
+        let is_nothing = || value.starts_with("null") || value.starts_with("false") || is_empty_list();
+        self.choice = found.filter(|_| !is_nothing());
     }
 
     /// Returns the unescaped model. [`check_model`](Self::check_model) must have checked its presence.

@@ -25,7 +25,13 @@ fn what_chooses_something_is_refused() {
             (r#""fallbacks":[{"model":"dear"}]"#, "fallbacks"),
             (r#""fallbacks":{}"#, "fallbacks"),
             (r#""plugins":[{"id":"web"}]"#, "plugins"),
-            (r#""plugins":false"#, "plugins"),
+            (r#""plugins":true"#, "plugins"),
+            (r#""data_sources":[{"type":"azure_search"}]"#, "data_sources"),
+            (r#""dataSources":[{}]"#, "data_sources"),
+            (r#""enhancements":{"ocr":{"enabled":true}}"#, "enhancements"),
+            (r#""enable_search":true"#, "enable_search"),
+            (r#""mcp_servers":[{"url":"https://example.com"}]"#, "mcp_servers"),
+            (r#""cached_content":"cachedContents/1""#, "cached_content"),
             (r#""x":1,"plugins":[{}],"models":["m"]"#, "plugins"),
             (
                 r#""context_window_fallbacks":[{"m":["dear"]}]"#,
@@ -62,6 +68,7 @@ fn what_chooses_something_is_refused() {
             r#""models":[]"#,
             "\"models\":[ \n\t\r ]",
             r#""fallbacks":[],"plugins":null"#,
+            r#""enable_search":false,"plugins":false"#,
             r#""model_group":["dear"]"#,
             r#""metadata":{"models":["dear"]}"#,
         ] {
