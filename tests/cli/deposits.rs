@@ -27,7 +27,18 @@ fn a_deposit_is_made_once_and_a_pending_one_confirmed() {
 
     let pending = deposit(&cli, &id, &[&into("1", "r2")[..], &["--pending"]].concat());
     assert_fields!(pending, { "state": "pending", "balance": 12.000000001 });
-    let confirm = ["deposit", "confirm", "--reference", "r2"];
+    let other = [
+        "deposit",
+        "confirm",
+        "--reference",
+        "r2",
+        "--amount",
+        "0.999999999",
+    ];
+    let error = refused(&cli, &other, 1);
+    let sentence = format!("reference r2: account {id} announced 1 USD, not 0.999999999 USD");
+    assert_fields!(error, { "code": "CONFLICT", "error": sentence });
+    let confirm = ["deposit", "confirm", "--reference", "r2", "--amount", "1"];
     let confirmed = cli.json(&confirm);
     assert_fields!(confirmed, {
         "state": "confirmed", "balance": 13.000000001, "transactionId": pending["transactionId"],
@@ -36,6 +47,7 @@ fn a_deposit_is_made_once_and_a_pending_one_confirmed() {
     assert_fields!(again, { "balance": confirmed["balance"], "replayed": true });
     let text = cli.run(&confirm).stdout;
     assert!(text.contains("13.000000001 USD") && !text.contains('{'), "{text}");
+    assert!(text.contains(&format!("of account {id} is confirmed")), "{text}");
     assert!(
         text.trim_end()
             .ends_with("Nothing changed: it was confirmed before."),

@@ -32,7 +32,13 @@ pub(super) struct Deposit {
 #[derive(Debug, Subcommand)]
 enum End {
     /// Confirm a pending deposit: its money is the wallet's from then on
-    Confirm(DepositName),
+    Confirm {
+        #[command(flatten)]
+        name: DepositName,
+        /// The amount that arrived; another one than that of the deposit is refused
+        #[arg(long, value_name = "USD", value_parser = value::amount, allow_negative_numbers = true)]
+        amount: Option<Nanos>,
+    },
     /// Take a pending deposit back that will not arrive
     Cancel(DepositName),
 }
@@ -80,7 +86,7 @@ struct DepositName {
 impl Deposit {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match (self.end, self.make) {
-            (Some(End::Confirm(which)), _) => which.confirm(context).await,
+            (Some(End::Confirm { name, amount }), _) => name.confirm(context, amount).await,
             (Some(End::Cancel(which)), _) => which.cancel(context).await,
             (None, Some(make)) => make.run(context).await,
             (None, None) => Err(Failure::usage("say which deposit; see `deposit --help`")),
@@ -177,7 +183,10 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
         (Some(why), None) => format!("Nothing changed: {why}."),
         (Some(why), Some(balance)) => format!("The wallet held {balance} USD then. Nothing changed: {why}."),
     };
-    let text = format!("Deposit {reference} of {amount} USD into wallet {wallet} {verb}. {holds}");
+    let account = scope.account;
+    let text = format!(
+        "Deposit {reference} of {amount} USD into wallet {wallet} of account {account} {verb}. {holds}"
+    );
     let document = document! { "accountId": scope.account, "mode": scope.mode.as_str(), "transactionId": deposit.id,
     "reference": reference, "walletId": wallet, "amount": amount, "currency": deposit.currency,
     "state": state.as_str(), "balance": balance, "balanceNanos": balance.map(|balance| balance.get().to_string()),
@@ -186,10 +195,13 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
 }
 
 impl DepositName {
-    async fn confirm(self, context: &Context) -> Result<Report, Failure> {
+    async fn confirm(self, context: &Context, arrived: Option<Nanos>) -> Result<Report, Failure> {
         let realm = self.realm(context).await?;
         context.learn_version(realm.account()).await;
         let scope = Scope::of_operator(realm.account(), realm.mode());
+        if let Some(arrived) = arrived {
+            self.check_amount(context, &realm, arrived).await?;
+        }
         match confirm(&context.store, &scope, &self.reference).await? {
             Confirmed::Done { deposit, again } => {
                 let again = again.then_some("it was confirmed before");
@@ -213,6 +225,21 @@ impl DepositName {
             }
             Cancelled::Missing => Err(self.missing()),
             Cancelled::Confirmed => Err(self.ended(DepositState::Confirmed)),
+        }
+    }
+
+    /// Refuses another amount than that of the deposit, which does not change.
+    async fn check_amount(&self, context: &Context, realm: &Realm, arrived: Nanos) -> Result<(), Failure> {
+        let deposit = Record::read(&context.store, realm, &self.reference).await?;
+        match deposit.filter(|deposit| deposit.amount != arrived) {
+            None => Ok(()),
+            Some(Record { amount, .. }) => {
+                let (reference, account) = (&self.reference, realm.account());
+                let message = format!(
+                    "reference {reference}: account {account} announced {amount} USD, not {arrived} USD"
+                );
+                Err(Failure::refused("CONFLICT", message))
+            }
         }
     }
 

@@ -20,11 +20,16 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "deposit confirm",
-        about: "Credits a pending deposit. A repeated confirmation gives the same answer and changes nothing.",
+        about: "Credits a pending deposit. A repeated confirmation gives the same answer and changes nothing. Any \
+                account can announce a reference that it guesses: say which account sent the money, and how much \
+                arrived.",
         changes: "the wallet's balance; audited as deposit.confirmed.",
-        examples: &["tollgate-admin deposit confirm --reference card-7781"],
-        refused: "there is no pending deposit of the reference, it was cancelled, several deposits have it, or the \
-                  wallet is closed or too full",
+        examples: &[
+            "tollgate-admin deposit confirm --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --reference card-7781 \\\n    \
+             --amount 12.5",
+        ],
+        refused: "there is no pending deposit of the reference, it was cancelled, several deposits have it, it has \
+                  another amount, or the wallet is closed or too full",
     },
     Page {
         path: "deposit cancel",
