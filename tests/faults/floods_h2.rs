@@ -121,8 +121,8 @@ async fn control_frames_end_their_connection() {
     stage.at_rest().await;
 }
 
-/// Requests of invented keys, a hundred on each connection and with many headers, whose answers are never read: the edge
-/// reads one of each connection.
+/// Requests of invented keys, a hundred on each connection and with many headers, whose answers are never read: the
+/// edge reads one of each connection.
 #[tokio::test]
 async fn requests_of_strangers_take_no_more_memory_than_their_connections() {
     const CONNECTIONS: u32 = 40;

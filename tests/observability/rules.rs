@@ -110,7 +110,7 @@ async fn alerts_name_what_there_is_and_say_what_to_do() {
         let name = &alert.name;
         assert_eq!(missing(&alert.expression, &scrapes), [""; 0], "{name}");
         assert!(
-            ["critical", "warning"].contains(&alert.severity.as_str()),
+            ["critical", "warning", "info"].contains(&alert.severity.as_str()),
             "{alert:?}"
         );
         assert!(alert.summary.ends_with('.'), "{alert:?}");

@@ -26,6 +26,8 @@ crate::words! {
         Month = "month",
         /// The tracked USD a month of the account's plan.
         Plan = "plan",
+        /// The `spendLimit` of an agent's wallet, of a day.
+        Spend = "spend",
     }
 }
 
@@ -54,7 +56,7 @@ impl Watched {
     /// Returns when its counter restarts.
     pub const fn reset(self) -> Reset {
         match self {
-            Self::Day => Reset::Day,
+            Self::Day | Self::Spend => Reset::Day,
             Self::Month | Self::Plan => Reset::Month,
         }
     }

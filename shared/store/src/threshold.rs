@@ -45,6 +45,7 @@ impl LimitUsage {
             [
                 Self::of_limit(Watched::Day, Some(agent), agent.day, limits.day),
                 Self::of_limit(Watched::Month, Some(agent), agent.month, limits.month),
+                Self::of_limit(Watched::Spend, Some(agent), agent.wallet_day, agent.spend_limit),
             ]
         });
         let mut all: Vec<Self> = agents.chain([plan]).flatten().collect();
@@ -129,6 +130,11 @@ mod tests {
                 agent("none", 900, 900, Some(limits(None, None))),
                 agent("off", 900, 900, Some(off)),
                 agent("below", 49, 49, None),
+                AgentSummary {
+                    spend_limit: Some(nanos(10)),
+                    wallet_day: nanos(7),
+                    ..agent("wallet", 7, 7, None)
+                },
             ],
             ..Survey::default()
         };
@@ -147,12 +153,13 @@ mod tests {
             [
                 (Some("own"), Watched::Day, 960, Threshold::Nearly),
                 (Some("account"), Watched::Month, 800, Threshold::Most),
+                (Some("wallet"), Watched::Spend, 700, Threshold::Half),
                 (None, Watched::Plan, 500, Threshold::Half),
             ]
         );
         assert_eq!(
             LimitUsage::reached(&survey, &account, None).len(),
-            2,
+            3,
             "a plan without a limit"
         );
     }

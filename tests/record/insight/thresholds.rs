@@ -46,6 +46,30 @@ fn noticed(admin: &Admin, limit: &str, percent: &str) -> u64 {
     )
 }
 
+/// The `spendLimit` of a wallet counts what the wallet spends in a day.
+#[tokio::test]
+async fn a_spend_limit_is_watched() {
+    let world = World::start().await;
+    let (account, _) = world.account("builder").await;
+    let api = world.caller(&account, Mode::Test).await;
+    let made = success(&api.post("/v1/agents", json!({ "name": "Buyer" })).await, 200);
+    let agent = text(&made, "/agent/id").to_owned();
+    success(&api.post("/v1/policies", json!({ "name": "All" })).await, 200);
+    let limit = json!({ "spendLimit": "1" });
+    success(&api.patch(&format!("/v1/agents/{agent}"), limit).await, 200);
+    let deposit = json!({ "wallet": agent, "amount": "5", "reference": "r" });
+    success(&api.post("/v1/wallet/deposits", deposit).await, 200);
+    let reply = api
+        .post("/v1/spend", json!({ "agent": agent, "amount": "0.8" }))
+        .await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let row = ("spend".to_owned(), json!(agent), 80, 80.0);
+    assert_eq!(listed(&api, "?cap=spend").await, [row]);
+    let view = overview(&api, "").await;
+    let sentence = "Spent 80.0 % of its spend limit of the day: 0.80 USD of 1.00 USD.";
+    assert_fields!(&view["attention"][0], { "kind": "near_limit", "id": agent, "text": sentence });
+}
+
 #[tokio::test]
 async fn shares_of_limits_are_listed_the_highest_first() {
     let world = World::start().await;

@@ -283,6 +283,7 @@ fn near_limit(usage: &LimitUsage) -> String {
     match usage.watched {
         Watched::Day => format!("Spent {percent} % of its daily limit: {spent} of {limit}."),
         Watched::Month => format!("Spent {percent} % of its monthly limit: {spent} of {limit}."),
+        Watched::Spend => format!("Spent {percent} % of its spend limit of the day: {spent} of {limit}."),
         Watched::Plan => {
             format!(
                 "The account has spent {percent} % of what its plan tracks in a month: {spent} of {limit}."

@@ -38,6 +38,10 @@ pub struct AgentSummary {
     pub day: Nanos,
     /// Charged this month.
     pub month: Nanos,
+    /// What its wallet may spend in a day.
+    pub spend_limit: Option<Nanos>,
+    /// What its wallet has spent today.
+    pub wallet_day: Nanos,
     /// Whether it has a wallet row or a policy. An agent may also consist of keys alone.
     has_record: bool,
 }
@@ -152,7 +156,7 @@ impl Survey {
     }
 }
 
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 11] = [
     "frozen",
     "wallet",
     "name",
@@ -163,6 +167,7 @@ const FIELDS: [&str; 10] = [
     "cap_low",
     "cap_day",
     "cap_month",
+    "spend_limit",
 ];
 
 async fn read_agents(
@@ -172,7 +177,8 @@ async fn read_agents(
     ids: &[String],
 ) -> Result<Vec<AgentSummary>, StoreError> {
     let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
-    let fields = ids.iter().map(|id| (realm.agent(id), &FIELDS, &day, &month));
+    let counters = [day, month, format!("w{}", period.day)];
+    let fields = ids.iter().map(|id| (realm.agent(id), &FIELDS, &counters));
     let records: Vec<Vec<Option<String>>> = store.each("HMGET", fields).await?;
     let seen = ids.iter().zip(records);
     seen.map(|(id, fields)| AgentSummary::from_fields(id, fields))
@@ -183,7 +189,7 @@ async fn read_agents(
 impl AgentSummary {
     /// `None` if the fields are malformed.
     fn from_fields(id: &str, fields: Vec<Option<String>>) -> Option<Self> {
-        let fields: [Option<String>; FIELDS.len() + 2] = fields.try_into().ok()?;
+        let fields: [Option<String>; FIELDS.len() + 3] = fields.try_into().ok()?;
         let [
             frozen,
             wallet,
@@ -195,8 +201,10 @@ impl AgentSummary {
             low,
             cap_day,
             cap_month,
+            spend_limit,
             day,
             month,
+            wallet_day,
         ] = fields;
         let nanos = |text: Option<String>| match text {
             None => Some(Nanos::ZERO),
@@ -222,6 +230,11 @@ impl AgentSummary {
             held: nanos(held)?,
             day: nanos(day)?,
             month: nanos(month)?,
+            spend_limit: match spend_limit {
+                None => None,
+                limit => Some(nanos(limit)?),
+            },
+            wallet_day: nanos(wallet_day)?,
             wallet,
         })
     }

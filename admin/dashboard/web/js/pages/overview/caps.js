@@ -10,7 +10,7 @@ import { Empty, Loaded } from '../../ui/state.js';
 
 /** Limits shown, the fullest first. */
 const MOST = 8;
-const CAPS = { day: 'Daily cap', month: 'Monthly cap', plan: 'Tracked spend of the month' };
+const CAPS = { day: 'Daily cap', month: 'Monthly cap', plan: 'Tracked spend of the month', spend: 'Spend limit of the day' };
 
 /** @param {{asOf: string}} props a new `asOf` reloads the list */
 export function CloseToCaps({ asOf }) {
