@@ -187,7 +187,7 @@ impl CallPipeline {
     ) -> impl Future<Output = Result<Completed, Rejection>> + use<> {
         let pipeline = Arc::clone(self);
         // Boxed before there is a future that waits for it, which would reserve space for trace and call.
-        let call = RunToCompletion::new(&self.admission, async move {
+        let call = RunToCompletion::new(&self.admission, move || async move {
             match pipeline.run(&mut trace, &key, call).await {
                 Ok(completed) => completed,
                 Err(rejection) => Completed::from_rejection(&rejection, &pipeline.metrics, &trace),

@@ -7,6 +7,7 @@
 mod account_usage;
 mod account_views;
 mod admission;
+mod boxed;
 mod buffer_budget;
 mod call;
 mod edge;

@@ -3,6 +3,7 @@
 //! stays in flight, so that a process that drains waits for it.
 
 use crate::admission::Admission;
+use crate::boxed;
 use futures::FutureExt;
 use futures::future::{BoxFuture, CatchUnwind};
 use std::panic::AssertUnwindSafe;
@@ -22,10 +23,14 @@ pub struct RunToCompletion<T: Send + 'static> {
 }
 
 impl<T: Send + 'static> RunToCompletion<T> {
-    /// Boxes `call`, so that it moves to another task as a pointer.
-    pub fn new(admission: &Arc<Admission>, call: impl Future<Output = T> + Send + 'static) -> Self {
+    /// Boxes the future of a call, so that it moves to another task as a pointer.
+    pub fn new<F>(admission: &Arc<Admission>, call: impl FnOnce() -> F) -> Self
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        let call: BoxFuture<'static, T> = boxed::future(call);
         Self {
-            call: Some(AssertUnwindSafe(call.boxed()).catch_unwind()),
+            call: Some(AssertUnwindSafe(call).catch_unwind()),
             admission: Arc::clone(admission),
         }
     }
@@ -68,7 +73,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_completes_in_the_task_that_awaits_it() {
-        assert_eq!(RunToCompletion::new(&Arc::default(), async { 7 }).await, Some(7));
+        assert_eq!(
+            RunToCompletion::new(&Arc::default(), || async { 7 }).await,
+            Some(7)
+        );
     }
 
     #[tokio::test]
@@ -76,7 +84,7 @@ mod tests {
         let (resume, resumed) = oneshot::channel::<()>();
         let (done, is_done) = oneshot::channel();
         let admission = Arc::default();
-        let call = RunToCompletion::new(&admission, async move {
+        let call = RunToCompletion::new(&admission, || async move {
             resumed.await.unwrap();
             done.send("settled").unwrap();
         });
@@ -95,7 +103,7 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_was_never_polled_runs_too() {
         let (done, is_done) = oneshot::channel();
-        drop(RunToCompletion::new(&Arc::default(), async move {
+        drop(RunToCompletion::new(&Arc::default(), || async move {
             done.send(1).unwrap()
         }));
         assert_eq!(timeout(LONG, is_done).await.unwrap().unwrap(), 1);
@@ -103,7 +111,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_ends_only_the_call() {
-        let call = RunToCompletion::new(&Arc::default(), async {
+        let call = RunToCompletion::new(&Arc::default(), || async {
             assert!(
                 tokio::time::Instant::now().elapsed() > LONG,
                 "this panic belongs to a test"

@@ -139,7 +139,7 @@ impl Streams {
             reply,
             external_time: trace.external_time_of_stream(),
             stream: Some(Box::new(RunningStream {
-                reader: RunToCompletion::new(&self.admission, Box::new(call).run()),
+                reader: RunToCompletion::new(&self.admission, || Box::new(call).run()),
                 pieces,
             })),
         }

@@ -4,6 +4,7 @@ use super::head::Head;
 use super::one_at_a_time::ServedRequests;
 use super::write::KEEP_ALIVE;
 use super::{Edge, detached_stream, request_scope};
+use crate::boxed;
 use bytes::BytesMut;
 use connections::bursts::Burst;
 use connections::limit::Requests;
@@ -146,7 +147,7 @@ impl HttpServerApp for Connection {
         let being_served = self.served.as_ref().map(ServedRequests::begin);
         let serving = self.proxy.process_new_http(session, shutdown);
         let serving = request_scope::scope(self.requests.clone(), serving);
-        Box::pin(async move {
+        boxed::future(move || async move {
             let connection = match self.burst.serve(pin!(serving)).await {
                 (served, None) => served,
                 (_, Some(stream)) => Box::pin(stream.write()).await,

@@ -103,7 +103,7 @@ mod tests {
                 body: Bytes::new(),
             },
             stream: RunningStream {
-                reader: RunToCompletion::new(admission, reader),
+                reader: RunToCompletion::new(admission, || reader),
                 pieces,
             },
             _kept: KeptRequest::default(),

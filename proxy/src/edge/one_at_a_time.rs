@@ -1,7 +1,7 @@
-//! HTTP/2 connection of an unknown caller: the edge reads its requests one at a time, until one of them has a known key.
-//! A request takes memory before its key is looked up, and a stranger could otherwise have a hundred of them on each
-//! connection, and leave their answers unread. Enforced below HTTP: the head of a further request stays unread, with
-//! all that is behind it.
+//! HTTP/2 connection of an unknown caller: the edge reads its requests one at a time, until one of them has a known
+//! key. A request takes memory before its key is looked up, and a stranger could otherwise have a hundred of them on
+//! each connection, and leave their answers unread. Enforced below HTTP: the head of a further request stays unread,
+//! with all that is behind it.
 
 use super::delegate::delegate_connection;
 use super::frames::{FrameHead, Frames};

@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::MakeWriter;
 /// Longest delay of a line.
 const EVERY: Duration = Duration::from_millis(50);
 /// Waiting bytes that are written without delay.
-const WRITTEN_AT: usize = 64 << 10;
+const WRITTEN_AT: usize = 256 << 10;
 /// Maximum number of waiting bytes, about ten thousand lines.
 const WAITING_MAX: usize = 8 << 20;
 /// Longest wait of [`flush`].
