@@ -233,3 +233,48 @@ async fn an_edge_that_had_not_met_it_stops_until_the_operator_accepts() {
         assert_eq!(served.status, 200, "{:?}: {}", victim.lost, served.text());
     }
 }
+
+/// A change of each kind that no confirmation waits for, as a request.
+const OTHERS: &[(&str, &str)] = &[
+    ("/policies", r#"{"name":"All","maxSpendPerDay":"5"}"#),
+    ("/policies/{agent}", r#"{"maxSpendPerDay":"5"}"#),
+    (
+        "/agents/{agent}/provider-keys",
+        r#"{"provider":"openai","apiKey":"sk-0123456789abcdefghij0123"}"#,
+    ),
+];
+
+/// Each of these is lost with its master, and the next request of its account knows it, as does the check of the ledger.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_change_of_any_kind_is_noticed_by_the_next_request() {
+    let world = World::start(0).await;
+    let node = (world.home() + 1) % MASTERS;
+    let admin = world.admin("auto");
+    let replica = world.cluster.replica_of(node);
+    let mut changed = Vec::new();
+    for (path, body) in OTHERS {
+        let agent = world.resident_on(node, cap(None)).await.agent;
+        let caller = admin.caller(&agent.account.api_key(Mode::Live).await);
+        changed.push((path.replace("{agent}", &agent.id), body, agent, caller));
+    }
+    world.cluster.wait_in_step(replica);
+    world.cluster.cut_off(replica);
+    for (path, body, _, caller) in &changed {
+        let body: Value = serde_json::from_str(body).unwrap();
+        let reply = caller.post(&format!("/v1{path}"), body).await;
+        assert!(reply.status < 300, "{path}: {}", reply.text());
+    }
+    world.cluster.lose(node, &changed[0].2.account.keys.record());
+    for (path, _, agent, caller) in &changed {
+        let reply = eventually("an answer of the new master", SOON, async || {
+            let reply = caller.get("/v1/agents").await;
+            (reply.status != 503 || admin.logs().contains(&agent.account.id)).then_some(reply)
+        })
+        .await;
+        assert_eq!(reply.status, 503, "{path}: {}", reply.text());
+    }
+    let check = named(&world);
+    for (path, _, agent, _) in &changed {
+        assert!(check.contains(&agent.account.id), "{path}: {check}");
+    }
+}
