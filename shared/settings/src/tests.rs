@@ -27,6 +27,15 @@ fn the_defaults_are_those_of_the_operating_contract() {
     assert_eq!(settings.session_idle().as_secs(), 3600);
     assert_eq!(settings.session_life().as_secs(), 12 * 3600);
     assert_eq!(settings.telemetry.otlp_endpoint, "");
+    let proxy = &settings.proxy;
+    let beyond_the_specification = [
+        proxy.streaming,
+        proxy.responses,
+        proxy.embeddings,
+        proxy.stream_extend,
+        proxy.stop_frozen_streams,
+    ];
+    assert_eq!(beyond_the_specification, [false; 5]);
 }
 
 #[test]
