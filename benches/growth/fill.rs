@@ -109,7 +109,8 @@ pub async fn agents(site: &mut Site, count: u64) -> Outcome<()> {
     let record = account.keys.live().agent(&actor.agent);
     let fields: Vec<(String, String)> = site.store.command(redis::cmd("HGETALL").arg(record)).await?;
     let period = Period::at(now_ms());
-    let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
+    let day = format!("d{}", period.day);
+    let (month, slot) = (format!("m{}", period.month), format!("s{}", period.month));
     let every = (count / CALLERS).max(1);
     let mut callers = Vec::new();
     write(site, count, |batch, number| {
@@ -120,7 +121,7 @@ pub async fn agents(site: &mut Site, count: u64) -> Outcome<()> {
             (day.as_str(), "0"),
             (month.as_str(), "0"),
             ("held", "0"),
-            ("slot", &month),
+            (slot.as_str(), "1"),
         ];
         batch.cmd("HSET").arg(&key).arg(&counters);
         batch.cmd("SADD").arg(account.keys.sealed_agents()).arg(&agent);

@@ -51,8 +51,6 @@ pub struct Charge {
     /// The currently charged amount.
     pub amount: i128,
     pub state: State,
-    /// Whether it took its agent's place in the month.
-    pub took_slot: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -269,10 +267,7 @@ impl Model {
     /// Whether an agent has a place in `month` that is not given back.
     fn keeps_slot(&self, agent: &str, month: u64) -> bool {
         let extra = self.agents.get(agent).map(|agent| &agent.extra);
-        extra.is_some_and(|extra| {
-            // As an earlier version writes it, and this one.
-            extra.get("slot") == Some(&format!("m{month}")) || extra.contains_key(&format!("s{month}"))
-        })
+        extra.is_some_and(|extra| extra.contains_key(&format!("s{month}")))
     }
 
     /// Number of calls of an agent that were approved in `month` and not voided.

@@ -90,7 +90,6 @@ fn arrange(world: &mut World<'_>, id: &str, fails: impl Fn(&str) -> bool) {
         checks: NO_CHECKS.to_owned(),
         amount: i128::from(OTHERS),
         state,
-        took_slot: true,
     });
     world.model.keys.entry(KEYS[1].to_owned()).or_default().rate = Some((3, now));
     if fails("revoked") {

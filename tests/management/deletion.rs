@@ -38,7 +38,7 @@ async fn deleting_an_agent_takes_everything_that_can_act_for_it() {
     };
     hset("d20777", "5").await;
     hset("m202611", "6").await;
-    hset("slot", "m202611").await;
+    hset("s202611", "c1").await;
 
     hset("balance", "1").await;
     let sentence = problem(&caller.delete(&path).await, 409, "CONFLICT");
@@ -58,7 +58,7 @@ async fn deleting_an_agent_takes_everything_that_can_act_for_it() {
             ("d20777", "5"),
             ("frozen", "user"),
             ("m202611", "6"),
-            ("slot", "m202611")
+            ("s202611", "c1")
         ]
     );
     let mut range = redis::cmd("ZRANGE");

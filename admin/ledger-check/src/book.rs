@@ -171,8 +171,6 @@ pub(super) struct OwnerRecord {
     pub(super) wallet: Option<u64>,
     pub(super) balance: Option<u64>,
     pub(super) pending: Option<u64>,
-    /// The last month with a place in the plan, `m<month>`, which an earlier version stored.
-    pub(super) slot: Option<String>,
     /// The months with a place in the plan: fields `s<month>`.
     pub(super) places: BTreeSet<u64>,
     /// Sum of its open holds; `None` if invalid.
@@ -200,7 +198,6 @@ impl OwnerRecord {
             wallet: number("wallet_number"),
             balance: number("balance"),
             pending: fields.get("pending").map_or(Some(0), |text| text.parse().ok()),
-            slot: fields.get("slot").cloned(),
             places: fields
                 .keys()
                 .filter_map(|name| name.strip_prefix('s')?.parse().ok())
@@ -209,17 +206,6 @@ impl OwnerRecord {
             counters: Counters::from_fields(fields),
         }
     }
-
-    /// Returns whether the agent has a place in the month.
-    pub(super) fn has_place(&self, month: u64) -> bool {
-        let own = self.places.contains(&month).then_some("1");
-        has_place(own, self.slot.as_deref(), month)
-    }
-}
-
-/// Returns whether an agent has a place in the month: by the month's own field, or the one field of an earlier version.
-pub(super) fn has_place(own: Option<&str>, slot: Option<&str>, month: u64) -> bool {
-    own.is_some() || slot == Some(format!("m{month}").as_str())
 }
 
 impl Counters {

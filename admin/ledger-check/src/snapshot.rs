@@ -1,6 +1,6 @@
 //! Snapshots of accounts, agents and wallets: their records, and the values that their counters must have.
 
-use super::book::{AccountMode, Fields, OwnerRecord, has_place};
+use super::book::{AccountMode, Fields, OwnerRecord};
 use super::counters::{add_month, below, month_differs};
 use super::drive::{Job, drive, read_values};
 use super::pass::Pass;
@@ -213,7 +213,7 @@ impl Pass<'_> {
                     add_month(
                         sums,
                         record.counters.months.get(&month).copied(),
-                        record.has_place(month),
+                        record.places.contains(&month),
                     )
                 });
             let record = &self.records[place.account];
@@ -234,7 +234,7 @@ impl Pass<'_> {
         let names = self.page(place).owners.keys().filter(|name| *name != USER);
         let agents: Vec<String> = names.map(|name| realm.agent(name)).collect();
         let of_account = [format!("t{month}"), format!("n{month}")];
-        let of_agent = [format!("m{month}"), format!("s{month}"), "slot".to_owned()];
+        let of_agent = [format!("m{month}"), format!("s{month}")];
         let account = of_account
             .each_ref()
             .map(|field| Read::field(bucket, &key, field));
@@ -265,13 +265,12 @@ impl Pass<'_> {
 }
 
 /// Returns the difference and the fault if `values` differ: of the account the month's tracked USD and places, then of
-/// each agent the month's charge, its place and that of an earlier version, and at last those of the account again.
+/// each agent the month's charge and its place, and at last those of the account again.
 fn month_of_account_differs(values: &[Option<String>], month: u64) -> Option<(String, String)> {
     let agents = values.get(2..values.len().saturating_sub(2)).unwrap_or_default();
-    let sums = agents.chunks_exact(3).fold((0, 0), |sums, agent| {
+    let sums = agents.chunks_exact(2).fold((0, 0), |sums, agent| {
         let charged = agent[0].as_ref().and_then(|text| text.parse().ok());
-        let has_place = has_place(agent[1].as_deref(), agent[2].as_deref(), month);
-        add_month(sums, charged, has_place)
+        add_month(sums, charged, agent[1].is_some())
     });
     let text = |at: usize| {
         values
@@ -309,12 +308,12 @@ mod tests {
     fn the_sums_of_a_month_are_those_of_its_agents() {
         for (values, apart) in [
             (&["", "", "", ""][..], None),
-            (&["5", "2", "2", "1", "", "3", "", "m7", "5", "2"], None),
+            (&["5", "2", "2", "1", "3", "c1", "5", "2"], None),
             // The last values of the account are those that count.
-            (&["9", "9", "2", "1", "", "3", "", "m7", "5", "2"], None),
-            (&["", "", "2", "1", "", "3", "", "m6", "6", "2"], Some("1 1")),
-            (&["", "", "2", "1", "", "4", "2"], Some("2 1")),
-            (&["", "", "", "", "", "x", ""], Some("x 0")),
+            (&["9", "9", "2", "1", "3", "c1", "5", "2"], None),
+            (&["", "", "2", "1", "3", "", "6", "2"], Some("1 1")),
+            (&["", "", "2", "1", "4", "2"], Some("2 1")),
+            (&["", "", "", "", "x", ""], Some("x 0")),
         ] {
             assert_eq!(differs(values).as_deref(), apart, "{values:?}");
         }

@@ -227,7 +227,7 @@ async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
             ("created_at".to_owned(), at.clone()),
             ("updated_at".to_owned(), at),
             ("balance".to_owned(), draft.balances[&name].to_string()),
-            ("slot".to_owned(), format!("m{}", period.month)),
+            (format!("s{}", period.month), "1".to_owned()),
             (format!("d{}", period.day), spent.to_string()),
             (format!("w{}", period.day), spent.to_string()),
             (format!("m{}", period.month), spent.to_string()),

@@ -99,7 +99,6 @@ fn charge(id: &str, period: Period, amount: u64, state: State) -> Charge {
         checks: NO_CHECKS.to_owned(),
         amount: i128::from(amount),
         state,
-        took_slot: true,
     }
 }
 

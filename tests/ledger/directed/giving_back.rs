@@ -4,18 +4,14 @@ use super::Bench;
 use super::periods::charge;
 use crate::model::{Call, Charge, Run, State};
 use crate::snapshot::Window;
-use crate::world::{ACCOUNT, Checked, World, usd};
+use crate::world::{Checked, World, usd};
 use domain::period::Period;
 use std::time::Duration;
-use store::call::hold::AsOf;
-use store::call::void::void;
-use store::keys::AccountKeys;
 
 pub async fn all(bench: &Bench<'_>) -> Checked {
     last_user(bench).await?;
     other_ends(bench).await?;
-    slot_of_an_earlier_version(bench).await?;
-    charges_of_an_earlier_version(bench).await?;
+    slot_of_a_spend(bench).await?;
     months(bench).await?;
     runs(bench).await?;
     other_uses_of_a_run(bench).await
@@ -87,78 +83,25 @@ async fn other_ends(bench: &Bench<'_>) -> Checked {
     another(&mut world).await
 }
 
-/// A slot that an earlier version took is kept: it did not count the calls that use it. Its slot of another month,
-/// which it stored as the last one alone, stays when this month's is given back.
-async fn slot_of_an_earlier_version(bench: &Bench<'_>) -> Checked {
-    let month = bench.period.month;
-    for (field, value) in [
-        ("slot".to_owned(), format!("m{month}")),
-        (format!("s{month}"), "1".to_owned()),
-        ("slot".to_owned(), format!("m{}", month - 1)),
-    ] {
-        let mut world = bench.world();
-        let agent = world.model.agents.get_mut("a").ok_or("an agent")?;
-        agent.extra.insert(field, value);
-        // Without a charge the model's record does not say how many slots are taken.
-        let of_another = Charge {
-            agent: "b".to_owned(),
-            ..charge("allow_before", bench.period, State::Settled)
-        };
-        world.model.charges.push(of_another);
-        world.install().await?;
-        for _ in 0..2 {
-            let mut call = call(&mut world, "a", "r");
-            call.plan.cap_agents_per_month = Some(2);
-            world.approve(&call).await?;
-            world.void(&call.name).await?;
-        }
-    }
-    Ok(())
-}
-
-/// An earlier version that runs beside this one charges the agent without counting the call, and uses the slot.
-async fn charges_of_an_earlier_version(bench: &Bench<'_>) -> Checked {
-    let keys = AccountKeys::new(ACCOUNT);
-    let (record, agent, month) = (keys.record(), keys.live().agent("a"), bench.period.month);
-    let (slots, place, spent) = (format!("n{month}"), format!("s{month}"), format!("m{month}"));
-    let store = &bench.scripts.store;
-    for (by_another, is_kept) in [(Some(5), true), (Some(0), false), (None, false)] {
-        let mut world = bench.installed().await?;
-        let call = call(&mut world, "a", "r");
+/// A slot that a spend uses is kept.
+async fn slot_of_a_spend(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.world();
+    let agent = world.model.agents.get_mut("a").ok_or("an agent")?;
+    agent
+        .extra
+        .insert(format!("s{}", bench.period.month), "1".to_owned());
+    // Without a charge the model's record does not say how many slots are taken.
+    let of_another = Charge {
+        agent: "b".to_owned(),
+        ..charge("allow_before", bench.period, State::Settled)
+    };
+    world.model.charges.push(of_another);
+    world.install().await?;
+    for _ in 0..2 {
+        let mut call = call(&mut world, "a", "r");
+        call.plan.cap_agents_per_month = Some(2);
         world.approve(&call).await?;
-        let mut command = redis::cmd(if by_another.is_some() { "HINCRBY" } else { "HDEL" });
-        command.arg(&agent).arg(&spent).arg(by_another);
-        let changed: Result<i64, _> = store.command(&command).await;
-        changed.map_err(|error| format!("{error:?}"))?;
-        let voided = void(store, &call.name, AsOf::default()).await;
-        voided.map_err(|error| format!("{error:?}"))?;
-        let read = |key: &str, field: &str| {
-            let mut command = redis::cmd("HGET");
-            command.arg(key).arg(field);
-            command
-        };
-        let [place, last]: [Option<String>; 2] = [
-            store
-                .command(&read(&agent, &place))
-                .await
-                .map_err(|error| format!("{error:?}"))?,
-            store
-                .command(&read(&agent, "slot"))
-                .await
-                .map_err(|error| format!("{error:?}"))?,
-        ];
-        let slots: Option<u64> = store
-            .command(&read(&record, &slots))
-            .await
-            .map_err(|error| format!("{error:?}"))?;
-        let found = (place.as_deref(), last.is_some(), slots);
-        let expected = match is_kept {
-            true => (Some("1"), true, Some(1)),
-            false => (None, false, Some(0)),
-        };
-        if found != expected {
-            return Err(format!("a slot with {by_another:?} more in its month: {found:?}"));
-        }
+        world.void(&call.name).await?;
     }
     Ok(())
 }

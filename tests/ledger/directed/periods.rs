@@ -15,7 +15,6 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
     late_resolutions(bench).await?;
     old_slots(bench).await?;
     borders(bench).await?;
-    slots_of_an_earlier_version(bench).await?;
     old_fields(bench).await?;
     old_fields_in_a_known_month(bench).await?;
     midnights(bench).await
@@ -105,40 +104,6 @@ async fn borders(bench: &Bench<'_>) -> Checked {
             let mut call = world.call(1);
             agent.clone_into(&mut call.name.agent);
             call.plan.cap_agents_per_month = Some(limit);
-            world.authorize(&call).await?;
-        }
-    }
-    Ok(())
-}
-
-/// An earlier version stored the last month alone. Such a place counts and stays one.
-async fn slots_of_an_earlier_version(bench: &Bench<'_>) -> Checked {
-    let border = domain::timestamp::ms_from_iso("2027-01-01T00:00:00Z").ok_or("a moment")?;
-    for (first, second) in [(border, border - 1), (border - 1, border)] {
-        let mut world = bench.world();
-        for agent in ["a", "b"] {
-            let extra = &mut world.model.agents.get_mut(agent).ok_or("an agent")?.extra;
-            extra.insert("slot".to_owned(), format!("m{}", Period::at(first).month));
-        }
-        // Without a charge the model's record does not say how many places are taken.
-        world
-            .model
-            .charges
-            .push(charge("allow_before", Period::at(first), State::Settled));
-        world.install().await?;
-        for (at_ms, agent) in [
-            (first, "a"),
-            (second, "a"),
-            (first, "a"),
-            (first, "b"),
-            (first, "c"),
-            (second, "b"),
-        ] {
-            world.clock_ms = Some(at_ms);
-            world.model.period = Period::at(at_ms);
-            let mut call = world.call(1);
-            agent.clone_into(&mut call.name.agent);
-            call.plan.cap_agents_per_month = Some(2);
             world.authorize(&call).await?;
         }
     }
@@ -318,6 +283,5 @@ pub fn charge(id: &str, period: Period, state: State) -> Charge {
         checks: NO_CHECKS.to_owned(),
         amount: 10,
         state,
-        took_slot: true,
     }
 }

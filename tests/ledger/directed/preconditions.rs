@@ -59,7 +59,6 @@ fn spent(period: Period, gauge: Gauge, amount: i128) -> Charge {
         checks: NO_CHECKS.to_owned(),
         amount,
         state: State::Settled,
-        took_slot: true,
     }
 }
 

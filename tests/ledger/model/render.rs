@@ -142,7 +142,6 @@ impl Model {
                 Cell::new(format!("sealed-{id}")),
             );
         }
-        let mut last = agent.extra.get("slot").cloned();
         for charge in self.charges.iter().filter(|charge| charge.agent == id) {
             let (day, month) = (charge.period.day, charge.period.month);
             let daily = self.sum(|charge| charge.agent == id && charge.period.day == day);
@@ -153,26 +152,14 @@ impl Model {
                 }
             }
             let place = format!("s{month}");
-            // One that an earlier version kept becomes a field when the next one is taken.
-            if let Some(last) = last.as_ref().filter(|_| charge.took_slot) {
-                cells.entry(last.replace('m', "s")).or_insert(Cell::new(1));
-            }
             match (self.keeps_slot(id, month), self.users(id, month)) {
                 (false, 0) => {}
                 (true, _) => drop(cells.insert(place, Cell::new(1))),
                 (false, users) => drop(cells.insert(place, Cell::new(format!("c{users}")))),
             }
-            if charge.took_slot {
-                let is_kept = self.users(id, month) > 0;
-                last = is_kept.then(|| format!("m{month}"));
-            }
             let held = self.held(|charge| charge.agent == id);
             cells.insert("held".to_owned(), Cell::new(held));
         }
-        match last {
-            Some(month_text) => cells.insert("slot".to_owned(), Cell::new(month_text)),
-            None => cells.remove("slot"),
-        };
         cells
     }
 

@@ -333,7 +333,6 @@ impl Model {
             run.calls = Some(run.calls.unwrap_or(0) + 1);
             run.status = None;
         }
-        let took_slot = !self.has_slot(&name.agent, self.period.month);
         self.charges.push(Charge {
             id: name.allow_id,
             agent: name.agent,
@@ -347,7 +346,6 @@ impl Model {
             state: State::Open {
                 due: at.clock.later(millis(call.hold_life)),
             },
-            took_slot,
         });
         self.version += 1;
     }

@@ -56,7 +56,6 @@ fn spent_before(period: Period, amount: u64) -> Charge {
         checks: NO_CHECKS.to_owned(),
         amount: i128::from(amount),
         state: State::Settled,
-        took_slot: true,
     }
 }
 

@@ -159,7 +159,7 @@ impl Model {
 
 /// Returns true for the counters of an agent, which a deletion keeps.
 fn is_counter(field: &str) -> bool {
-    if field == "held" || field == "slot" {
+    if field == "held" {
         return true;
     }
     let (kind, number) = field.split_at(1);

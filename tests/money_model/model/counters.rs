@@ -42,9 +42,7 @@ impl Model {
     pub fn has_slot(&self, at: At, agent: &str, month: u64) -> bool {
         let side = &self.sides[at];
         let old = side.agents.get(agent).map(|agent| &agent.old);
-        let kept = old.is_some_and(|old| {
-            old.get("slot") == Some(&format!("m{month}")) || old.contains_key(&format!("s{month}"))
-        });
+        let kept = old.is_some_and(|old| old.contains_key(&format!("s{month}")));
         let is_in_month = |charge: &Charge| charge.agent == agent && charge.period.month == month;
         let is_taken = kept || side.charges.iter().any(is_in_month);
         is_taken && mode(at) == Mode::Live

@@ -225,7 +225,6 @@ impl Model {
     /// Fields of an agent that outlive its wallet.
     pub(super) fn counters(&self, at: At, name: &str, agent: &Agent) -> Cells {
         let mut record = agent.old.clone();
-        let mut last = agent.old.get("slot").cloned();
         for charge in self.sides[at]
             .charges
             .iter()
@@ -237,21 +236,9 @@ impl Model {
             if charge.from_wallet {
                 record.insert(format!("w{day}"), self.wallet_spent(at, name, day).to_string());
             }
-            // A place is taken once; one that an earlier version kept becomes a field when the next one is taken.
-            let (place, month_text) = (format!("s{month}"), format!("m{month}"));
-            let has_place = record.contains_key(&place) || last.as_ref() == Some(&month_text);
-            if let Some(of_calls) = record.get_mut(&place).filter(|text| text.starts_with('c')) {
-                // A void no longer gives it back.
-                "1".clone_into(of_calls);
-            }
-            if mode(at) == Mode::Live && !has_place {
-                let before = last.unwrap_or_else(|| month_text.clone());
-                record
-                    .entry(before.replace('m', "s"))
-                    .or_insert_with(|| "1".to_owned());
-                record.insert(place, "1".to_owned());
-                record.insert("slot".to_owned(), month_text.clone());
-                last = Some(month_text);
+            if mode(at) == Mode::Live {
+                // A void does not give it back, also if only calls used it before.
+                record.insert(format!("s{month}"), "1".to_owned());
             }
         }
         record.extend(agent.frozen.map(|who| ("frozen".to_owned(), who.to_owned())));

@@ -133,11 +133,11 @@ pub const LIST: &[(&str, &str)] = &[
         POLICY,
     ),
     (
-        "spend/spend: elseif agent[18] and agent[18] ~= '1' then | 28: 18 -> 19",
+        "spend/spend: elseif agent[2] and agent[2] ~= '1' then | 27: 2 -> 3",
         OF_SPENDS,
     ),
     (
-        "spend/spend: elseif agent[18] and agent[18] ~= '1' then | 35: '1' -> '0'",
+        "spend/spend: elseif agent[2] and agent[2] ~= '1' then | 33: '1' -> '0'",
         OF_SPENDS,
     ),
     (

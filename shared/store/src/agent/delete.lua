@@ -32,7 +32,7 @@ for list = @KEYS.lists, @KEYS.open_escrows + LISTS do
   if call('EXISTS', KEYS[list]) == 1 then call('RENAME', KEYS[list], closed) end
 end
 for _, field in ipairs(call('HKEYS', KEYS.agent)) do
-  local stays = field == 'frozen' or field == 'slot' or field == 'held' or string.match(field, '^[dmsw]%d+$')
+  local stays = field == 'frozen' or field == 'held' or string.match(field, '^[dmsw]%d+$')
   if not stays then call('HDEL', KEYS.agent, field) end
 end
 for at, id in ipairs(virtual_keys) do

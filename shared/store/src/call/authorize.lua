@@ -13,9 +13,8 @@
 -- Cost: O(log keys of the account + log runs of the account), and O(fields of the agent, of which there are some
 --   hundred) once a day; up to 10 calls for a denial, 7 for one that is counted, 11 for an approval, two more in the
 --   first call of a key's minute, three in the first denials beyond its rate, eight in a run's first of a minute of the
---   clock, three more in a new run, two where its indexes have ended runs, one in a run that had ended, two in an
---   agent's first call of the month, two more if it had a slot of another one, and five more where a counter has
---   reached 2^53
+--   clock, three more in a new run, two where its indexes have ended runs, one in a run that had ended, one in an
+--   agent's first call of the month, and five more where a counter has reached 2^53
 -- From other files: `denial` and CEILING (cap.lua), `today` and `month` (period.lua).
 -- Counters are int64, but Lua's numbers are doubles, exact for integers below 2^53 only. So this script copies the
 -- numbers of a reply or an audit line as text.
@@ -63,7 +62,7 @@ elseif ARGV.estimate == '' then
   return 'counted ' .. view_text
 else
   agent = call('HMGET', KEYS.agent, 'frozen', 'pk_id:' .. ARGV.provider, 'pk_sealed:' .. ARGV.provider, 'cap',
-    'cap_run', 'cap_day', 'cap_month', day_field, month_field, 'slot', 'held', slot_field)
+    'cap_run', 'cap_day', 'cap_month', day_field, month_field, slot_field, 'held')
   if not agent[2] or not agent[3] then
     reason_text = 'no_provider_key'
     checks_text = ',,,,,,'
@@ -105,8 +104,7 @@ local tracked_text = account[4] or '0'
 local estimate, run_spent, day_spent = math.huge, run_spent_text + 0, day_spent_text + 0
 if ARGV.estimate ~= '-' then estimate = ARGV.estimate + 0 end
 local month_spent, tracked, slots = month_spent_text + 0, tracked_text + 0, (account[5] or '0') + 0
--- An earlier version kept only the last month in which the agent took a slot, as `slot`.
-local has_slot = agent[12] or agent[10] == month_field
+local has_slot = agent[10]
 local word_text
 reason_text = denial(estimate, agent[1], policy, at, '', run_spent, day_spent, month_spent, has_slot, ARGV.agents, slots,
   ARGV.tracked, tracked)
@@ -169,7 +167,7 @@ if not agent[8] then
 end
 -- A slot that only calls use has their number, as in `c2`: void.lua gives it back with the last of them. `1` is kept.
 local slot_text = has_slot and '1' or 'c1'
-local users_text = agent[12] and agent[12] ~= '1' and string.sub(agent[12], 2)
+local users_text = agent[10] and agent[10] ~= '1' and string.sub(agent[10], 2)
 if users_text then
   slot_text = format('c%d', users_text + 1)
 end
@@ -193,16 +191,7 @@ else
     call('HINCRBY', KEYS.run, 'calls', '1')
   end
 end
-if not has_slot then
-  -- `slot` for that version. What it kept of another month must not be lost.
-  if agent[10] then
-    local last_text = string.match(agent[10], '%d+')
-    local last_field = 's' .. last_text
-    if call('HEXISTS', KEYS.agent, last_field) == 0 then call('HSET', KEYS.agent, last_field, '1') end
-  end
-  call('HSET', KEYS.agent, 'slot', month_field)
-  call('HINCRBY', KEYS.account, slots_field, '1')
-end
+if not has_slot then call('HINCRBY', KEYS.account, slots_field, '1') end
 if not listed then
   --@ run.lua
   list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[3], RUN_LIFE)

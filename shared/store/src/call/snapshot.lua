@@ -10,16 +10,13 @@
 --   nil, {}}
 -- Cost: O(log keys of the account), and O(fields of the agent) where it has neither wallet nor policy; 11 to 15 calls
 local MINUTE = 60000
-local month_field = format('m%d', month)
 local function field(name) return format('%s_%s', ARGV.mode, name) end
 local account = call('HMGET', KEYS.account, 'plan', format('t%d', month), format('n%d', month),
   field('cap'), field('run'), field('day'), field('month'), field('txn'), field('approval'))
 if not account[1] then return {{}, {}, {}, false, false, false, {}} end
-local agent = call('HMGET', KEYS.agent, 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'held',
-  format('d%d', today), month_field, format('w%d', today),
-  'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', format('s%d', month))
-local has_slot = table.remove(agent) or agent[2] == month_field -- as in authorize.lua
-agent[2] = has_slot and '1' or '0'
+local agent = call('HMGET', KEYS.agent, 'frozen', format('s%d', month), 'wallet', 'balance', 'spend_limit', 'held',
+  format('d%d', today), format('m%d', month), format('w%d', today),
+  'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval')
 local provider = call('HMGET', KEYS.agent, ARGV.provider_key_id, ARGV.provider_key_sealed)
 local run = ARGV.run_named == '1' and call('HMGET', KEYS.run, 'spent', 'last') or {}
 -- Usage of the budgets of records (decision D71), as the scripts that enforce them count it.

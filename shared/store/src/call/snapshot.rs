@@ -236,7 +236,7 @@ impl SnapshotQuery<'_> {
                 run_spent: nanos(run_spent)?,
                 day_spent: nanos(day)?,
                 month_spent: nanos(month)?,
-                has_slot: slot? == "1" || self.realm.mode() == Mode::Test,
+                has_slot: slot.is_some() || self.realm.mode() == Mode::Test,
                 slots_used: number(live(slots))?,
                 tracked_spent: nanos(live(tracked))?,
             },

@@ -31,17 +31,13 @@ if has_run and call('HINCRBY', KEYS.run, 'calls', -1) == 0 then
   end
 end
 local slot_field = 's' .. month_text
-local agent = call('HMGET', KEYS.agent, slot_field, month_field, 'slot')
-local users_text = agent[1] and string.match(agent[1], '^c(%d+)$')
+local slot = call('HGET', KEYS.agent, slot_field)
+local users_text = slot and string.match(slot, '^c(%d+)$')
 if not users_text then return {'refunded'} end
 if users_text ~= '1' then
   call('HSET', KEYS.agent, slot_field, format('c%d', users_text - 1))
-elseif agent[2] and agent[2] ~= '0' then
-  -- An earlier version, which does not count the calls of a slot, charged this agent too.
-  call('HSET', KEYS.agent, slot_field, '1')
 else
   call('HDEL', KEYS.agent, slot_field)
-  if agent[3] == month_field then call('HDEL', KEYS.agent, 'slot') end
   call('HINCRBY', KEYS.account, 'n' .. month_text, -1)
 end
 return {'refunded'}

@@ -34,9 +34,8 @@ local function field(name) return format('%s_%s', ARGV.mode, name) end
 local account = call('HMGET', KEYS.account, 'plan', tracked_field, slots_field, field('cap'), field('run'), field('day'),
   field('month'), field('txn'), field('approval'), field('low'), field('txn_in'))
 if ARGV.plan ~= '' and ARGV.plan ~= account[1] then return {'other_plan', account[1]} end
-local agent = call('HMGET', KEYS.agent, 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'policy_id', day_field,
-  month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', 'cap_low', 'wallet_number',
-  slot_field)
+local agent = call('HMGET', KEYS.agent, 'frozen', slot_field, 'wallet', 'balance', 'spend_limit', 'policy_id', day_field,
+  month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', 'cap_low', 'wallet_number')
 -- An approval applies to the wallet that the agent had at the request ('' = none). If another wallet belongs to the
 -- agent's id now, the spend is refused. Intents written by earlier versions do not contain the wallet's number.
 local wallet_number = agent[17] or ''
@@ -55,8 +54,7 @@ if not approving and named and not run[2] and is_full('runs', live_runs(@KEYS.ac
 local run_spent = run[1] or '0'
 local day_spent, month_spent, wallet_spent = agent[7] or '0', agent[8] or '0', agent[9] or '0'
 local tracked, slots = live and account[2] or '0', account[3] or '0'
--- An earlier version kept only the last month in which the agent took a slot, as `slot`.
-local has_slot = agent[18] or agent[2] == month_field or not live
+local has_slot = agent[2] or not live
 local policy, at = account, 4
 if agent[10] then policy, at = agent, 10 end
 local txn_cap, threshold, low = policy[at + 4] or '', policy[at + 5], policy[at + 6]
@@ -122,13 +120,9 @@ call('HINCRBY', KEYS.agent, day_field, ARGV.amount)
 call('HINCRBY', KEYS.agent, month_field, ARGV.amount)
 if live then call('HINCRBY', KEYS.account, tracked_field, ARGV.amount) end
 if not has_slot then
-  -- `slot` for that version. What it kept of another month must not be lost.
-  local last_field = agent[2] or month_field
-  local last_text = string.match(last_field, '%d+')
-  call('HSETNX', KEYS.agent, 's' .. last_text, '1')
-  call('HSET', KEYS.agent, slot_field, '1', 'slot', month_field)
+  call('HSET', KEYS.agent, slot_field, '1')
   call('HINCRBY', KEYS.account, slots_field, 1)
-elseif agent[18] and agent[18] ~= '1' then
+elseif agent[2] and agent[2] ~= '1' then
   -- So far only calls used it: void.lua would give it back with the last of them.
   call('HSET', KEYS.agent, slot_field, '1')
 end
