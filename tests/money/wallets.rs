@@ -5,7 +5,6 @@ use crate::world::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use harness::assert_fields;
 use serde_json::{Value, json};
-use store::keys::{self, AccountKeys};
 
 #[tokio::test]
 async fn a_wallet_from_its_making_to_its_snapshot() {
@@ -241,41 +240,4 @@ async fn an_agent_whose_wallet_holds_or_awaits_money_is_not_deleted() {
     let old = format!("/v1/wallets/{}/transactions", bot.number);
     assert_eq!(count(&old).await, json!(2));
     assert_eq!(count("/v1/transactions").await, json!(4));
-}
-
-#[tokio::test]
-async fn open_escrows_keep_an_agent_and_notes_of_others_do_not() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    fixture.bot("bot").await;
-    let account: &AccountKeys = &fixture.account.keys;
-    let run = async |command: &mut redis::Cmd| {
-        let _: i64 = world.store.command(command).await.unwrap();
-    };
-    // 1 is over, 2 was never funded, 3 was never made, 4 is open.
-    for (number, status) in [(1, "released"), (2, "pending"), (4, "disputed")] {
-        let place = format!("{} {}", fixture.account.id, fixture.mode);
-        let mut set = redis::cmd("SET");
-        let () = world
-            .store
-            .command(set.arg(keys::escrow_lookup(number)).arg(place))
-            .await
-            .unwrap();
-        let record = account.in_mode(fixture.mode).escrow(number);
-        run(redis::cmd("HSET").arg(record).arg("status").arg(status)).await;
-    }
-    let open = account.in_mode(fixture.mode).open_escrows("bot");
-    run(redis::cmd("SADD").arg(&open).arg(&[1, 2, 3, 4])).await;
-    let sentence = problem(&fixture.caller.delete("/v1/agents/bot").await, 409, "CONFLICT");
-    assert!(sentence.contains("escrow"), "{sentence}");
-    let noted: Vec<u64> = world
-        .store
-        .command(redis::cmd("SMEMBERS").arg(&open))
-        .await
-        .unwrap();
-    assert_eq!(noted, [4], "the notes of the others are gone");
-    let record = account.in_mode(fixture.mode).escrow(4);
-    run(redis::cmd("HSET").arg(record).arg("status").arg("refunded")).await;
-    // HSET answered 0, since it added no field although the status changed; the deletion reads the status again.
-    success(&fixture.caller.delete("/v1/agents/bot").await, 200);
 }

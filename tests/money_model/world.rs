@@ -12,7 +12,7 @@ use crate::names::Window;
 use harness::scripts::{compare, crashing_at, install};
 use std::collections::BTreeMap;
 use store::Store;
-use store::keys::{AccountKeys, Series};
+use store::keys::{AccountKeys, IntentIndex, Series};
 use store::script::Script;
 use store::transit::Transit;
 use store::versions::AccountVersion;
@@ -38,14 +38,34 @@ impl World {
         gone.map(drop).map_err(|error| format!("{error:?}"))
     }
 
-    /// Puts an escrow that is over back among the open ones of the wallet of `owner`.
-    pub async fn open_again(&mut self, at: At, owner: &str, escrow: u64) -> Checked {
-        let number = self.model.escrows[&escrow].number;
-        let open = self.model.sides[at].open.entry(owner.to_owned());
-        open.or_default().insert(number);
-        let key = realm(at).open_escrows(owner);
-        let put: Result<i64, _> = self.store.command(redis::cmd("SADD").arg(key).arg(number)).await;
-        put.map(drop).map_err(|error| format!("{error:?}"))
+    /// Removes an intent as an archiver does.
+    pub async fn archive(&mut self, at: At, id: &str) -> Checked {
+        let realm = realm(at);
+        let request = self.model.request(at, id).ok_or("no intent")?;
+        let lists = [
+            IntentIndex::All,
+            IntentIndex::Kind(request.kind),
+            IntentIndex::Agent(&request.agent),
+            IntentIndex::State(request.state),
+        ];
+        let mut remove = redis::pipe();
+        remove.cmd("DEL").arg(realm.intent(id)).ignore();
+        for list in lists {
+            remove
+                .cmd("LREM")
+                .arg(realm.intents(list))
+                .arg(1)
+                .arg(id)
+                .ignore();
+        }
+        self.model.archive(at, id);
+        let (account, count) = (realm.keys().record(), format!("{}_text_bytes", realm.mode()));
+        match self.model.text_bytes(at) {
+            0 => remove.cmd("HDEL").arg(account).arg(count),
+            bytes => remove.cmd("HSET").arg(account).arg(count).arg(bytes),
+        };
+        let removed: Result<(i64,), _> = self.store.pipeline(&remove).await;
+        removed.map(drop).map_err(|error| format!("{error:?}"))
     }
 
     /// A store with the records of the model.

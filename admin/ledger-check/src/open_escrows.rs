@@ -1,11 +1,9 @@
 //! The sets of open escrows. They prevent that an agent is deleted while an escrow that its account pays names it.
 
 use super::drive::{Job, drive};
-use super::names::number_read;
 use super::pass::Pass;
 use super::violation::Invariant;
 use store::StoreError;
-use store::keys::Series;
 use store::read::Read;
 
 impl Pass<'_> {
@@ -47,22 +45,14 @@ impl Pass<'_> {
         let jobs = members.into_iter().map(|(place, owner, number)| {
             let realm = accounts.realm(place);
             let record = Read::fields(realm.bucket(), realm.escrow(number), &fields);
-            Job::new(
-                [record, number_read(Series::Escrow, number)],
-                (place, owner, number),
-            )
+            Job::new([record], (place, owner, number))
         });
         drive(store, jobs, |(place, owner, number), mut answers| {
             let record = answers.read::<[Option<String>; 4]>().unwrap_or_default();
-            let payer = answers.text();
             let [status, from, to_account, to] = record.each_ref().map(Option::as_deref);
-            let elsewhere = payer
-                .as_deref()
-                .is_some_and(|payer| payer != accounts.word(place));
             let named =
                 from == Some(&owner) || (to_account == Some(accounts.id(place)) && to == Some(&owner));
-            // An earlier version also listed escrows that another account pays.
-            if elsewhere && status.is_none() || named && matches!(status, Some("funded" | "disputed")) {
+            if named && matches!(status, Some("funded" | "disputed")) {
                 return;
             }
             let realm = accounts.realm(place);

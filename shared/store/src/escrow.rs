@@ -3,7 +3,6 @@
 //! version have numbers below [`number::FIRST`](domain::number::FIRST) and look-ups outside the buckets, which are only
 //! read.
 
-pub(crate) mod open_escrows;
 pub mod script;
 pub mod search;
 

@@ -232,12 +232,6 @@ async fn owed(stage: &Stage<'_>) -> Checked {
                 },
             );
         }
-        // The note of an escrow that was never made.
-        model.sides[gone_at]
-            .open
-            .entry("c".to_owned())
-            .or_default()
-            .insert(77);
         let mut world = stage.world(model).await?;
         world.want("open_escrows", delete(gone_at, "c")).await?;
         let dispute = |n, number| Act::Decide(decide(0, n, number, Verdict::Dispute(None)));
@@ -257,8 +251,7 @@ async fn owed(stage: &Stage<'_>) -> Checked {
     owed_by_another(stage).await
 }
 
-/// An escrow that another account pays does not prevent a deletion: its money arrives in the account's own wallet. The
-/// note of it that an earlier version made is removed with the agent.
+/// An escrow that another account pays does not prevent a deletion: its money arrives in the account's own wallet.
 async fn owed_by_another(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     let new = Act::NewAgent {
@@ -277,7 +270,6 @@ async fn owed_by_another(stage: &Stage<'_>) -> Checked {
         model.lay("done", &fund);
     }
     let mut world = stage.world(model).await?;
-    world.open_again(2, "c", 2).await?;
     let dispute = Act::Decide(decide(0, 1, 1, Verdict::Dispute(None)));
     world.want("done", dispute).await?;
     world.want("deleted", delete(2, "c")).await?;

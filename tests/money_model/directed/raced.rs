@@ -84,7 +84,6 @@ pub async fn full(stage: &Stage<'_>) -> Checked {
     names.extend(account.live().leg("a", "transfer_in"));
     names.push(account.bucket().arrived("txn_9"));
     names.push(account.bucket().arrived("txn_9:notice"));
-    names.push(account.live().open_escrows("a"));
     names.extend(std::iter::repeat_n(account.record(), 7));
     let a = world.model.place(0, "a").number.to_string();
     let args = [

@@ -49,15 +49,8 @@ impl Model {
         if self.pending(at, wallet.number) != 0 {
             return "awaits_deposit".to_owned();
         }
-        let escrows = &self.escrows;
-        let is_open = |number: &u64| {
-            let escrow = escrows.values().find(|escrow| escrow.number == *number);
-            escrow.is_some_and(|escrow| escrow.at == at && ["funded", "disputed"].contains(&escrow.status))
-        };
-        // Notes of escrows that are over, or that another account pays, are removed here.
-        let open = self.sides[at].open.entry(agent.to_owned()).or_default();
-        open.retain(is_open);
-        if !open.is_empty() {
+        let open = self.sides[at].open.get(agent);
+        if open.is_some_and(|open| !open.is_empty()) {
             return "open_escrows".to_owned();
         }
         let moment = self.now();

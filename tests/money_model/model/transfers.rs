@@ -257,9 +257,6 @@ impl Model {
             };
             self.post(to, movement);
         }
-        if let Some(escrow) = transit.escrow.filter(|_| !noticed) {
-            self.close_for(to, &transit.owner, escrow);
-        }
         if let Some((id, request)) = intent.filter(|_| !noticed)
             && self.request(to, &id).is_none()
         {

@@ -5,8 +5,6 @@ const WALLET: &str = "a wallet row has both its id and its balance";
 const POLICY: &str = "a policy in force has all fields, an unset limit being an empty text";
 const ROW: &str = "what is given together is empty together: id and row, amount and words, intent and heads";
 
-const OLD_NOTE: &str = "funding notes no escrow with a payee in another account: only an earlier version did, and the model has none of it";
-
 const SPAN: &str = "the spans of our time have larger numbers than 0 and 1";
 
 const OF_SPENDS: &str = "a slot that a spend uses is set to what it is; the condition saves a call";
@@ -35,10 +33,6 @@ pub const LIST: &[(&str, &str)] = &[
     (
         "spend/spend: local txn_cap, threshold, low = policy[at + 4] or '', policy[at + 5], policy[at + 6] | 51: '' -> 'x'",
         POLICY,
-    ),
-    (
-        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 23: call('SREM', KEYS[10], ARGV[6]) -> nothing",
-        OLD_NOTE,
     ),
     (
         "deposit/confirm: count_refusal(ARGV[6], ARGV[7]) | 20: 6 -> 7",
@@ -167,34 +161,9 @@ pub const LIST: &[(&str, &str)] = &[
     ),
     ("transit/arrive: if ARGV[4] ~= '' then | 9: 4 -> 5", ROW),
     (
-        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 15: '' -> 'x'",
-        "no escrow is called by the empty text",
+        "transit/arrive: if not noticed and ARGV[7] ~= '' then | 25: 7 -> 8",
+        ROW,
     ),
-    (
-        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 4: ARGV[6] ~= '' -> true",
-        "no escrow is called by the empty text",
-    ),
-    (
-        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 12: ~= -> ==",
-        OLD_NOTE,
-    ),
-    (
-        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 4: ARGV[6] ~= '' -> false",
-        OLD_NOTE,
-    ),
-    (
-        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 4: ARGV[6] ~= '' -> not (ARGV[6] ~= '')",
-        OLD_NOTE,
-    ),
-    (
-        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 51: 6 -> 7",
-        OLD_NOTE,
-    ),
-    (
-        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 9: 6 -> 7",
-        OLD_NOTE,
-    ),
-    ("transit/arrive: if ARGV[7] ~= '' then | 9: 7 -> 8", ROW),
     ("transit/arrive: if fits and ARGV[4] ~= '' then | 18: 4 -> 5", ROW),
     (
         "transit/arrive: if not fits and (noticed or ARGV[6] == '' and ARGV[7] == '') then return {'too_much'} end | 52: 7 -> 8",

@@ -1,6 +1,5 @@
 //! Twins of `agent/*.lua`: create, change and delete an agent with its wallet row.
 
-use crate::escrow::open_escrows;
 use crate::keys::{AccountKeys, TRANSACTION_LISTS, closed_holder};
 use crate::script::change::{
     ATTEMPTS, BUDGET, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown, unexpected_reply,
@@ -185,11 +184,8 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Del
         Err(active) => return Ok(Deleted::TooManyKeys(active)),
     };
     for _ in 0..ATTEMPTS {
-        match try_delete(store, scope, agent, &forgotten).await? {
-            None => {}
-            // A listed escrow may be over, or may never have been funded.
-            Some(Deleted::OpenEscrows) if open_escrows::forget_over(store, scope, agent).await? => {}
-            Some(deleted) => return Ok(deleted),
+        if let Some(deleted) = try_delete(store, scope, agent, &forgotten).await? {
+            return Ok(deleted);
         }
     }
     Err(StoreError::unexpected("an agent that changes all the time"))

@@ -1,7 +1,7 @@
 -- Purpose: deliver a transit row from another account, once (decision D28): money in a wallet, an ended escrow, the
 --   intent of a call that this account made on another account's escrow. Only the money waits for room.
 -- KEYS: of a change, then as script.rs names them. `wallet` is its leg; `arrival` is the mark of the arrival, `notice`
---   that of the other parts while the money waits; `open_escrows` are those of the receiving wallet
+--   that of the other parts while the money waits
 -- ARGV: of a change, then as script.rs names them. `amount` is in nanos ('' = no money), `escrow` the number ('' =
 --   none), `intent` '' if there is none. `fields` are those of the intent
 -- Returns: {'done'} | {'again'} (it arrived before) | {'closed'} (the wallet is not the expected one any more; nothing
@@ -28,12 +28,9 @@ if fits and ARGV.amount ~= '' then
   post(@KEYS.wallet, ARGV.amount, ARGV.transaction_text)
   call('HINCRBY', KEYS.account, format('%s_txn_in', ARGV.mode), 1)
 end
-if not noticed then
-  if ARGV.escrow ~= '' then call('SREM', KEYS.open_escrows, ARGV.escrow) end
-  if ARGV.intent ~= '' then
-    local state = call('HGET', KEYS.intent, 'state')
-    if not state or state == 'claimed' then keep_intent(@KEYS.intent, @KEYS.intent_index, ARGV.intent, 'settled', '', ARGV.heads, @ARGV.fields) end
-  end
+if not noticed and ARGV.intent ~= '' then
+  local state = call('HGET', KEYS.intent, 'state')
+  if not state or state == 'claimed' then keep_intent(@KEYS.intent, @KEYS.intent_index, ARGV.intent, 'settled', '', ARGV.heads, @ARGV.fields) end
 end
 recorded(not fits and 'credit=waiting' or nil)
 return {fits and 'done' or 'too_much'}

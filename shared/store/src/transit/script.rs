@@ -20,7 +20,7 @@ script! {
     when_full: Run,
     marks: [confirmed],
     keys: struct ArriveKeys: String {
-        transactions, wallet[4], arrival, notice, open_escrows, intent, intent_index[6]
+        transactions, wallet[4], arrival, notice, intent, intent_index[6]
     },
     /// `amount` is nano-USD.
     args: struct ArriveArgs<'a>: &'a str {
@@ -164,7 +164,6 @@ async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> R
         wallet: realm.leg(owner, kind.as_str()),
         arrival: realm.bucket().arrived(&transit.id),
         notice: realm.bucket().arrived(&format!("{}:{NOTICE}", transit.id)),
-        open_escrows: realm.open_escrows(&transit.to_owner),
         intent: intent_key,
         intent_index,
     };
