@@ -6,10 +6,14 @@ use crate::spender::{Spender, USD};
 use crate::world::{World, problem};
 use domain::intent::{Kind, Reason};
 use domain::money::Nanos;
+use domain::number::{self, Number};
 use harness::assert_fields;
 use serde_json::json;
 use store::intent::NewIntent;
-use store::keys::{AccountKeys, escrow_lookup};
+use store::keys::{AccountKeys, Bucket};
+
+/// Number of the escrow.
+const ESCROW: u64 = number::FIRST;
 
 /// Writes an intent of an escrow call as the scripts do.
 async fn plant(
@@ -31,7 +35,7 @@ async fn plant(
         note: None,
         request: "{}",
         transaction: None,
-        escrow: Some(7),
+        escrow: Some(ESCROW),
     };
     let heads = new.heads(false, &[Reason::EscrowReleased]);
     let (state, word) = match blocked {
@@ -73,11 +77,17 @@ async fn the_intents_of_an_escrow_name_each_other() {
         let _: redis::Value = world.store.command(command).await.unwrap();
     };
     let place = format!("{} live", payer.account.id);
-    run(redis::cmd("SET").arg(escrow_lookup(7)).arg(place)).await;
-    let escrow = payer.account.keys.in_mode(payer.mode).escrow(7);
-    run(redis::cmd("HSET")
-        .arg(escrow)
-        .arg(&["id", "7", "status", "released", "amount", "3000000000"]))
+    let key = Bucket::escrow_place(Number::from_u64(ESCROW).unwrap());
+    run(redis::cmd("SET").arg(key).arg(place)).await;
+    let escrow = payer.account.keys.in_mode(payer.mode).escrow(ESCROW);
+    run(redis::cmd("HSET").arg(escrow).arg(&[
+        "id",
+        &ESCROW.to_string(),
+        "status",
+        "released",
+        "amount",
+        "3000000000",
+    ]))
     .await;
     plant(
         &world,
@@ -109,7 +119,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
     .await;
     // A payee that used one key twice can have something else under the id of its release.
     plant(&world, &payee.account.keys, &payee, &id_of(4), Kind::Spend, None).await;
-    let siblings = payer.account.keys.in_mode(payer.mode).escrow_siblings(7);
+    let siblings = payer.account.keys.in_mode(payer.mode).escrow_siblings(ESCROW);
     let (a, b) = (&payer.account.id, &payee.account.id);
     // A sibling that is listed twice, one whose intent has not arrived yet, and one that is no release or dispute.
     for item in [
@@ -122,11 +132,11 @@ async fn the_intents_of_an_escrow_name_each_other() {
         run(redis::cmd("RPUSH").arg(&siblings).arg(item)).await;
     }
     let sentence = Reason::EscrowReleased.sentence();
-    let agreement = json!({ "escrow_agreement": { "id": 7, "status": "released", "amount": 3 } });
+    let agreement = json!({ "escrow_agreement": { "id": ESCROW, "status": "released", "amount": 3 } });
 
     let released = exported(&payer, &id_of(1)).await;
     assert_eq!(verified(&released), ["escrow_released"]);
-    assert_eq!(released["xor_group"], json!("escrow:7"));
+    assert_eq!(released["xor_group"], json!(format!("escrow:{ESCROW}")));
     let other = json!({ "intent_id": id_of(2), "kind": "escrow_dispute", "state": "blocked", "blocked_reason": sentence,
         "reason": "escrow_released" });
     assert_eq!(released["xor_siblings"], json!([other]));

@@ -3,8 +3,7 @@
 //!
 //! A wallet or an escrow and the place of its number are written together, so both sides of their comparison
 //! ([`Comparison::Place`]) must have equal numbers of each. This detects two records with one number, a place without a
-//! record or with another one, and a record without a place. Records of an earlier version have look-ups outside the
-//! buckets instead. Those were written before the record, so one without a record is left from a crash and is ignored.
+//! record or with another one, and a record without a place.
 //!
 //! The look-ups of keys are compared in both directions: a record's hash leads to it, and a look-up that leads to a key
 //! in force is that of its hash. Otherwise a hash of somebody else's secret would open the key.
@@ -15,7 +14,7 @@ mod pass;
 use super::drive::BATCH;
 use domain::number::Number;
 use std::collections::HashMap;
-use store::keys::{AccountKeys, Bucket, Series, escrow_lookup, wallet_lookup};
+use store::keys::{AccountKeys, Bucket, Series};
 use store::read::Read;
 
 /// A record and its look-up.
@@ -73,15 +72,6 @@ impl Names {
 /// Returns the name of a number of a series in reports.
 fn called(series: Series, number: u64) -> String {
     format!("{} {number}", series.as_str())
-}
-
-/// Returns the read of what leads to the record with this number: its place, or the look-up of an earlier version.
-pub(super) fn number_read(series: Series, number: u64) -> Read {
-    match (Number::from_u64(number), series) {
-        (Some(number), _) => place_read(series, number),
-        (None, Series::Wallet) => Read::global(wallet_lookup(&number.to_string())),
-        (None, Series::Escrow) => Read::global(escrow_lookup(number)),
-    }
 }
 
 /// Returns the read of the place of a number.

@@ -15,7 +15,6 @@ use super::transit::{Flow, Rows};
 use super::violation::{Doubt, Findings, Invariant};
 use archive::Archive;
 use domain::mode::Mode;
-use domain::number::Number;
 use domain::period::Period;
 use std::collections::HashSet;
 use store::{Store, StoreError, server_clock};
@@ -232,9 +231,6 @@ async fn foreign_left_out(
 ) -> Result<Vec<Mismatch>, StoreError> {
     let mut kept = Vec::with_capacity(mismatch.len());
     for mismatch in mismatch {
-        if is_crash_leftover(&mismatch) {
-            continue;
-        }
         let of_escrow = matches!(
             mismatch.comparison,
             Comparison::EscrowMoney | Comparison::EscrowWinner | Comparison::EscrowList
@@ -253,15 +249,6 @@ async fn foreign_left_out(
         }
     }
     Ok(kept)
-}
-
-/// Returns whether a crash explains the mismatch: an earlier version listed an escrow before it created it.
-fn is_crash_leftover(mismatch: &Mismatch) -> bool {
-    let is_earlier = mismatch
-        .key
-        .parse()
-        .is_ok_and(|number| Number::from_u64(number).is_none());
-    mismatch.comparison == Comparison::EscrowList && mismatch.records.is_empty() && is_earlier
 }
 
 /// Reports a mismatch as a violation.

@@ -6,7 +6,6 @@ use super::reconcile::{Comparison, Side};
 use super::scan::Record;
 use super::violation::Invariant;
 use domain::intent::{Kind, State};
-use domain::number::Number;
 use store::call::hold::Hold;
 use store::call::open_holds::State as HoldState;
 use store::deposit::{Deposit, DepositState};
@@ -38,9 +37,6 @@ impl Pass<'_> {
             Record::Escrow(place, number) => {
                 let key = self.accounts.realm(place).escrow(number);
                 let fields = answers.read::<Fields>().unwrap_or_default();
-                if Number::from_u64(number).is_none() {
-                    self.looked_up(place, &key, answers);
-                }
                 self.escrow(place, number, &key, &fields);
             }
             Record::Deposit(place, key) => match answers.read::<Fields>() {
@@ -157,15 +153,6 @@ impl Pass<'_> {
             self.named_deposit(place, key, &deposit.reference);
         }
         self.pending(place, deposit);
-    }
-
-    /// Processes the look-up of an escrow of an earlier version.
-    fn looked_up(&mut self, place: AccountMode, key: &str, mut answers: Answers) {
-        let lookup = answers.text();
-        if lookup.as_deref() != Some(self.accounts.word(place)) {
-            let detail = format!("its look-up names {}", lookup.as_deref().unwrap_or("nothing"));
-            self.wrong(Invariant::Names, &[key], detail);
-        }
     }
 
     fn escrow(&mut self, place: AccountMode, number: u64, key: &str, fields: &Fields) {

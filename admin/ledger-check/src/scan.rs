@@ -11,7 +11,7 @@ use futures::{Stream, TryStreamExt, stream};
 use store::call::open_holds::State;
 use store::connection::scan::Node;
 use store::keys::parse::{AccountKey, BucketKey, GlobalKey, Key, ModeKey};
-use store::keys::{Bucket, Series, USER, escrow_lookup};
+use store::keys::{Bucket, Series, USER};
 use store::read::{Answers, Read};
 use store::{Store, StoreError};
 
@@ -210,13 +210,7 @@ fn of_mode(accounts: &Accounts, place: AccountMode, parsed: ModeKey<'_>, key: &s
     let after_account = || key[accounts.realm(place).keys().prefix().len()..].to_owned();
     match parsed {
         ModeKey::Intent(id) => read(Record::Intent(place, id.to_owned()), hash()),
-        ModeKey::Escrow(number) => {
-            let mut reads = hash();
-            if Number::from_u64(number).is_none() {
-                reads.push(Read::global(escrow_lookup(number)));
-            }
-            read(Record::Escrow(place, number), reads)
-        }
+        ModeKey::Escrow(number) => read(Record::Escrow(place, number), hash()),
         ModeKey::Deposit => read(Record::Deposit(place, key.to_owned()), hash()),
         ModeKey::Run { agent, run } => read(
             Record::Run(place, (agent.to_owned(), run.to_owned()), key.to_owned()),

@@ -111,7 +111,7 @@ impl Pass<'_> {
                     let balance = fields.get("balance").and_then(|text| text.parse().ok());
                     let holder = closed_holder(number);
                     let id = fields.get("wallet").map_or("", String::as_str);
-                    self.named_wallet(place, &key, &owner, (number, id));
+                    self.named_wallet(place, &owner, (number, id));
                     self.add_wallet(place, number, Replay::new(owner, holder, key, before, balance));
                 }
             }
@@ -136,7 +136,7 @@ impl Pass<'_> {
         let record = OwnerRecord::from_fields(seq, fields);
         if let Some(number) = record.wallet {
             let id = fields.get("wallet").map_or("", String::as_str);
-            self.named_wallet(place, &key, &owner, (number, id));
+            self.named_wallet(place, &owner, (number, id));
             let replay = Replay::new(owner.clone(), owner.clone(), key.clone(), seq, record.balance);
             self.add_wallet(place, number, replay);
         }

@@ -3,15 +3,12 @@
 //! `number = place * 1024 + bucket`. A place is a number of milliseconds since 2026, and is used once in each bucket.
 //! So no two accounts draw the same number, even after the store lost data, and numbers sort by the time of drawing.
 //! All stay below 2^53, the largest integer that every JSON reader supports.
-//!
-//! An earlier version numbered wallets and escrows of the whole store consecutively. Those numbers are all below
-//! [`FIRST`]: a store with 2^40 records would need hundreds of terabytes of memory.
 
 use std::fmt;
 
 /// Number of buckets, and thus of numbers for one place.
 pub const BUCKETS: u16 = 1024;
-/// Lowest number that contains its bucket.
+/// The lowest number.
 pub const FIRST: u64 = 1 << 40;
 /// The lowest place.
 pub const LOWEST_PLACE: u64 = FIRST / BUCKETS as u64;
@@ -35,7 +32,7 @@ impl Number {
         Self::from_u64(number).filter(|number| number.bucket() == bucket)
     }
 
-    /// Converts a number; `None` for one of an earlier version, or an invalid one.
+    /// Converts a number; `None` if it is out of range.
     pub fn from_u64(number: u64) -> Option<Self> {
         (FIRST..=LAST).contains(&number).then_some(Self(number))
     }
@@ -81,10 +78,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_the_earlier_version_are_none_of_ours() {
+    fn numbers_below_the_first_are_none() {
         assert_eq!(Number::new(LOWEST_PLACE, 0).map(Number::get), Some(FIRST));
-        for earlier in [0, 1, 17, FIRST - 1] {
-            assert_eq!(Number::from_u64(earlier), None, "{earlier}");
+        for below in [0, 1, 17, FIRST - 1] {
+            assert_eq!(Number::from_u64(below), None, "{below}");
         }
         assert_eq!(Number::new(LOWEST_PLACE - 1, 1023), None);
         assert_eq!(Number::new(LOWEST_PLACE, 1024), None, "the next place");

@@ -1,7 +1,5 @@
 //! Escrows: money held between two wallets (specification "Escrow", decisions D3, D27). The record is in the payer's
-//! account. Its *place*, found by number, names account and mode. Both accounts list the number. Escrows of an earlier
-//! version have numbers below [`number::FIRST`](domain::number::FIRST) and look-ups outside the buckets, which are only
-//! read.
+//! account. Its *place*, found by number, names account and mode. Both accounts list the number.
 
 pub mod script;
 pub mod search;
@@ -129,17 +127,12 @@ impl Escrow {
         store.record(key, "escrow", parse).await
     }
 
-    /// Returns the key of the escrow's place.
-    pub(crate) fn place_key(number: u64) -> String {
-        match Number::from_u64(number) {
-            Some(number) => Bucket::escrow_place(number),
-            None => keys::escrow_lookup(number),
-        }
-    }
-
     /// Reads the payer's realm of the escrow `number`.
     pub(super) async fn place(store: &Store, number: u64) -> Result<Option<Realm>, StoreError> {
-        let key = Self::place_key(number);
+        let Some(number) = Number::from_u64(number) else {
+            return Ok(None);
+        };
+        let key = Bucket::escrow_place(number);
         store.lookup(key, "place of an escrow", Realm::parse).await
     }
 

@@ -29,8 +29,8 @@ mod webhooks;
 pub use audit::DECISION_KEY_CHARS;
 pub use money::{IntentIndex, TRANSACTION_LISTS, closed_holder};
 pub use outside::{
-    ACCOUNTS, BLOCKED, ESCROW_NUMBER, FOLLOWED, PRICE_TABLES, PRICES, REFUSED, STORE, WALLET_NUMBER,
-    api_key_lookup, deposit_lookup, escrow_lookup, user_lookup, virtual_key_lookup, wallet_lookup,
+    ACCOUNTS, BLOCKED, FOLLOWED, PRICE_TABLES, PRICES, REFUSED, STORE, api_key_lookup, deposit_lookup,
+    user_lookup, virtual_key_lookup,
 };
 pub use people::{Tries, attempts, invitation_lookup, reset_lookup, session_lookup};
 pub use webhooks::DeliverySet;

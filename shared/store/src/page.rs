@@ -8,9 +8,8 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 /// Records read in one round trip. The largest are intents: 16 KiB of metadata, a description of 8,000 bytes and some
-/// 3 KB of other fields, so that a step has less than 1 MiB; with the numbers of an earlier version, which were kept in
-/// up to 62 KB, 2.3 MiB. Commands of others pass between two steps, and a client's output buffer, which counts against
-/// the store's `maxmemory`, has one step at a time.
+/// 3 KB of other fields, so that a step has less than 1 MiB. Commands of others pass between two steps, and a
+/// client's output buffer, which counts against the store's `maxmemory`, has one step at a time.
 const RECORDS_AT_ONCE: usize = 32;
 /// Retries of a read while others add or remove members.
 const ATTEMPTS: usize = 8;

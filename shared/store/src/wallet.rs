@@ -2,8 +2,7 @@
 //!
 //! An agent's wallet is part of the agent's record; the account's own wallet, the user wallet, has its own record. Both
 //! are found by number, which contains the bucket, or by id (`wal_…`), which contains the number. Each wallet has a
-//! *place*, written by the same script, so neither can be lost without the other. Wallets of an earlier version have
-//! numbers below [`number::FIRST`](domain::number::FIRST) and look-ups outside the buckets, which are only read.
+//! *place*, written by the same script, so neither can be lost without the other.
 
 use crate::keys::{self, Bucket, Realm, Series, USER};
 use crate::number;
@@ -83,44 +82,30 @@ impl WalletPlace {
         keys::agent_of_owner(&self.owner)
     }
 
-    /// Finds the wallet with this number or id. It may be closed, and one announced by an earlier version may not
-    /// exist: see [`Wallet::at`].
+    /// Finds the wallet with this number or id. It may be closed: see [`Wallet::at`].
     pub async fn find(store: &Store, name: &str) -> Result<Option<Self>, StoreError> {
         let carried = Kind::Wallet.number_in(name);
-        let number = carried.or_else(|| Number::from_u64(name.parse().ok()?));
-        if let Some(number) = number {
-            let place = Bucket::wallet_place(number);
-            let parse = |text: &str| Self::parse(number.get(), text);
-            match store.lookup(place, "place of a wallet", parse).await? {
-                Some((place, id)) if carried.is_none() || id == name => return Ok(Some(place)),
-                _ if carried.is_none() => return Ok(None),
-                // Random bits in an id of an earlier version may look like a number.
-                _ => {}
-            }
-        }
-        let key = keys::wallet_lookup(name);
-        store.lookup(key, "wallet look-up", Self::parse_earlier).await
+        let Some(number) = carried.or_else(|| Number::from_u64(name.parse().ok()?)) else {
+            return Ok(None);
+        };
+        let parse = |text: &str| Self::parse(number.get(), text);
+        let place = Bucket::wallet_place(number);
+        let found = store.lookup(place, "place of a wallet", parse).await?;
+        // An id that nobody has can contain the number of another wallet.
+        let found = found.filter(|(_, id)| carried.is_none() || id == name);
+        Ok(found.map(|(place, _)| place))
     }
 
     /// Parses `<account> <mode> <owner> <wallet id>`; returns the id, too.
     pub fn parse(number: u64, text: &str) -> Option<(Self, String)> {
         let mut words = text.split(' ');
-        Some((Self::parse_words(&mut words, number)?, words.next()?.to_owned()))
-    }
-
-    /// Parses `<account> <mode> <owner> <number>`, the look-up of an earlier version.
-    pub(crate) fn parse_earlier(text: &str) -> Option<Self> {
-        let (place, number) = text.rsplit_once(' ')?;
-        Self::parse_words(&mut place.split(' '), number.parse().ok()?)
-    }
-
-    fn parse_words<'a>(words: &mut impl Iterator<Item = &'a str>, number: u64) -> Option<Self> {
-        Some(Self {
+        let place = Self {
             account: words.next()?.to_owned(),
             mode: Mode::parse(words.next()?)?,
             owner: words.next()?.to_owned(),
             number,
-        })
+        };
+        Some((place, words.next()?.to_owned()))
     }
 }
 
@@ -236,13 +221,9 @@ mod tests {
             number: 17,
         };
         let (read, id) = WalletPlace::parse(17, "acct_1 test bot wal_1").unwrap();
-        assert_eq!((read, id.as_str()), (place.clone(), "wal_1"));
-        assert_eq!(WalletPlace::parse_earlier("acct_1 test bot 17").unwrap(), place);
+        assert_eq!((read, id.as_str()), (place, "wal_1"));
         for bad in ["", "acct_1", "acct_1 test bot", "acct_1 prod bot wal_1"] {
             assert!(WalletPlace::parse(17, bad).is_none(), "{bad:?}");
-        }
-        for bad in ["", "17", "acct_1 test bot wal_1", "acct_1 test 17"] {
-            assert!(WalletPlace::parse_earlier(bad).is_none(), "{bad:?}");
         }
     }
 }

@@ -7,12 +7,13 @@ use clock::now_ms;
 use domain::intent::Kind;
 use domain::mode::Mode;
 use domain::money::Nanos;
+use domain::number::{LOWEST_PLACE, Number};
 use domain::period::Period;
 use harness::{Redis, Seed, SeedAccount, Store};
 use std::collections::BTreeMap;
 use std::time::Instant;
 use store::intent::NewIntent;
-use store::keys::{USER, wallet_lookup};
+use store::keys::{Bucket, Series, USER};
 use store::transaction::{NewTransaction, Tail, TransactionType};
 
 /// Accounts, agents of each, and spends of each agent. Each spend is a transaction and an intent. Each agent is funded
@@ -23,6 +24,8 @@ const SPENDS: u64 = 550;
 /// Fewest records that are written: transactions and intents.
 const RECORDS: u64 = 1_000_000;
 const AMOUNT: u64 = 1_234_567;
+/// The last place of a number that counts as drawn in each bucket.
+const LAST_PLACE: u64 = LOWEST_PLACE + ACCOUNTS * (AGENTS + 1);
 const LIVE: Mode = Mode::Live;
 
 /// The store of one account, before it is written.
@@ -140,12 +143,16 @@ impl Draft {
         }
     }
 
-    /// Writes the look-up of a wallet with a number of an earlier version.
-    fn look_up(&mut self, owner: &str, wallet: u64) {
-        let text = format!("{} {LIVE} {owner} {wallet}", self.account.id);
-        for name in [wallet.to_string(), format!("wal_{wallet}")] {
-            self.pipe.cmd("SET").arg(wallet_lookup(&name)).arg(&text).ignore();
-        }
+    /// Writes the place of a wallet, and that it was drawn.
+    fn place(&mut self, owner: &str, wallet: u64) {
+        let number = Number::from_u64(wallet).expect("a number");
+        let text = format!("{} {LIVE} {owner} wal_{wallet}", self.account.id);
+        let bucket = Bucket::from_number(number);
+        self.pipe
+            .cmd("MSET")
+            .arg(&[(Bucket::wallet_place(number), text)])
+            .arg(&[(bucket.counter(Series::Wallet), LAST_PLACE.to_string())])
+            .ignore();
     }
 
     async fn write(&mut self, store: &Store) {
@@ -157,9 +164,13 @@ impl Draft {
     }
 }
 
-/// Writes one account. Returns the number of its transactions and intents.
-async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
+/// Writes one account, whose wallets have numbers from this place on. Returns the number of its transactions and
+/// intents.
+async fn write(store: &Store, seed: &Seed, place: u64) -> u64 {
     let account = seed.account("enterprise").await;
+    let bucket = account.keys.bucket().number();
+    let wallet_at = |place| Number::new(place, bucket).expect("a number").get();
+    let first_wallet = wallet_at(place);
     let mut draft = Draft {
         account,
         at_ms: now_ms(),
@@ -172,7 +183,7 @@ async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
     let period = Period::at(draft.at_ms);
     let spent = SPENDS * AMOUNT;
     for agent in 0..AGENTS {
-        let (wallet, name) = (first_wallet + 1 + agent, format!("bot-{agent}"));
+        let (wallet, name) = (wallet_at(place + 1 + agent), format!("bot-{agent}"));
         draft.post(
             &name,
             wallet,
@@ -204,7 +215,7 @@ async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
         let key = draft.account.keys.live().deposit(&reference);
         draft.pipe.cmd("HSET").arg(key).arg(&deposit[..]).ignore();
         for spend in 0..SPENDS {
-            let id = format!("int_{wallet:010}{spend:016}");
+            let id = format!("int_{wallet:016}{spend:010}");
             draft.spend(&name, wallet, &id);
             if spend % 2 == 0 {
                 let user = first_wallet.to_string();
@@ -234,7 +245,7 @@ async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
         ];
         let key = draft.account.keys.live().agent(&name);
         draft.pipe.cmd("HSET").arg(key).arg(&fields[..]).ignore();
-        draft.look_up(&name, wallet);
+        draft.place(&name, wallet);
         draft.write(store).await;
     }
     let at = draft.at_ms.to_string();
@@ -264,7 +275,7 @@ async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
         .arg(keys.record())
         .arg(&record[..])
         .ignore();
-    draft.look_up(USER, first_wallet);
+    draft.place(USER, first_wallet);
     draft.write(store).await;
     draft.transactions + AGENTS * SPENDS
 }
@@ -277,7 +288,7 @@ async fn a_million_records() {
     let seed = Seed::new(&store).await;
     let mut records = 0;
     for account in 0..ACCOUNTS {
-        records += write(&store, &seed, 1 + account * (AGENTS + 1)).await;
+        records += write(&store, &seed, LOWEST_PLACE + account * (AGENTS + 1)).await;
     }
     assert!(records >= RECORDS, "{records}");
     let began = Instant::now();

@@ -2,15 +2,10 @@
 
 use super::damage::{damage, each_is_found};
 use super::fixture::Fixture;
-use crate::ready;
 use crypto::sha256_hex;
 use domain::number::Number;
-use harness::Redis;
 use serde_json::{Value, json};
-use store::keys::{
-    Bucket, Series, USER, api_key_lookup, deposit_lookup, escrow_lookup, user_lookup, virtual_key_lookup,
-    wallet_lookup,
-};
+use store::keys::{Bucket, Series, USER, api_key_lookup, deposit_lookup, user_lookup, virtual_key_lookup};
 
 const NAMES: &[&str] = &["names"];
 
@@ -280,51 +275,4 @@ async fn what_leads_to_users() {
     assert_eq!(fixture.cli.json(&remove)["lookupRepaired"], json!(true));
     assert_eq!(fixture.cli.run(&["ledger", "check"]).code, Some(0));
     assert_eq!(fixture.cli.run(&remove).code, Some(1));
-}
-
-/// Records of an earlier version keep their numbers, and no later number equals one of them.
-#[test]
-fn numbers_of_an_earlier_version_lead_to_their_records() {
-    let redis = Redis::start();
-    let cli = ready(&redis);
-    let id = crate::account(&cli);
-    let keys = store::keys::AccountKeys::new(&id);
-    let deposit = |wallet: &str, reference: &str| -> Value {
-        let args = ["deposit", "--account", &id, "--amount", "1", "--wallet", wallet];
-        cli.json(&[&args[..], &["--reference", reference]].concat())
-    };
-    let place = format!("{id} live user 17");
-    for name in ["17", "wal_01KAH3V9J80123456789ABCDEF"] {
-        let _: String = redis.command(&["SET", &wallet_lookup(name), &place]);
-    }
-    let _: i64 = redis.command(&[
-        "HSET",
-        &keys.live().wallet(USER),
-        "wallet_number",
-        "17",
-        "wallet",
-        "wal_01KAH3V9J80123456789ABCDEF",
-        "balance",
-        "0",
-        "created_at",
-        "1",
-        "updated_at",
-        "1",
-    ]);
-    for (wallet, reference) in [
-        ("17", "a"),
-        ("wal_01KAH3V9J80123456789ABCDEF", "b"),
-        ("user", "c"),
-    ] {
-        assert_eq!(deposit(wallet, reference)["walletId"], json!(17));
-    }
-    // An escrow without a record, left by a crash of the earlier version, is no violation.
-    let _: String = redis.command(&["SET", &escrow_lookup(9), &format!("{id} live")]);
-    let _: i64 = redis.command(&["ZADD", &keys.live().escrows(), "9", "9"]);
-    let check = cli.run(&["ledger", "check"]);
-    assert_eq!(check.code, Some(0), "{check:?}");
-    let _: i64 = redis.command(&["DEL", &wallet_lookup("17")]);
-    let check = cli.run(&["ledger", "check", "--json"]);
-    assert_eq!(check.code, Some(1), "{check:?}");
-    assert!(check.stdout.contains("\"names\""), "{check:?}");
 }

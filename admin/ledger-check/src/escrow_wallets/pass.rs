@@ -3,10 +3,11 @@
 use super::EscrowWallet;
 use crate::book::AccountMode;
 use crate::drive::{Job, drive};
-use crate::names::number_read;
+use crate::names::place_read;
 use crate::pass::Pass;
 use crate::record::Facts;
 use crate::violation::Invariant;
+use domain::number::Number;
 use store::StoreError;
 use store::keys::Series;
 
@@ -36,11 +37,16 @@ impl Pass<'_> {
     /// Reads the look-ups of the collected wallets.
     pub(crate) async fn read_escrow_wallets(&mut self) -> Result<(), StoreError> {
         let unread = std::mem::take(&mut self.escrow_wallets.unread);
-        let jobs = unread
-            .into_iter()
-            .map(|wallet| Job::new([number_read(Series::Wallet, wallet.number)], wallet));
         let unsure = &mut self.escrow_wallets.unsure;
-        drive(self.store, jobs, |wallet, mut answers| {
+        let mut jobs = Vec::with_capacity(unread.len());
+        for wallet in unread {
+            match Number::from_u64(wallet.number) {
+                Some(number) => jobs.push(Job::new([place_read(Series::Wallet, number)], wallet)),
+                None if unsure.len() < UNSURE_MAX => unsure.push((wallet, None)),
+                None => {}
+            }
+        }
+        drive(self.store, jobs.into_iter(), |wallet, mut answers| {
             let found = answers.text();
             let EscrowWallet {
                 account, mode, owner, ..

@@ -29,36 +29,17 @@ impl Pass<'_> {
     }
 
     /// Processes a wallet, which may be closed.
-    pub(crate) fn named_wallet(
-        &mut self,
-        place: AccountMode,
-        key: &str,
-        owner: &str,
-        (number, id): (u64, &str),
-    ) {
-        let word = self.accounts.word(place);
-        if let Some(number) = Number::from_u64(number) {
-            let name = called(Series::Wallet, number.get());
-            let content = format!("{word} {owner} {id}");
-            return self.reconcile_across(Comparison::Place, Side::Record, &name, &[&content]);
-        }
-        let content = format!("{word} {owner} {number}");
-        for name in [number.to_string(), id.to_owned()] {
-            self.names.outside.push(NamedRecord {
-                record: key.to_owned(),
-                lookup: keys::wallet_lookup(&name),
-                content: LookupContent::Text(content.clone()),
-            });
-        }
+    pub(crate) fn named_wallet(&mut self, place: AccountMode, owner: &str, (number, id): (u64, &str)) {
+        let name = called(Series::Wallet, number);
+        let content = format!("{} {owner} {id}", self.accounts.word(place));
+        self.reconcile_across(Comparison::Place, Side::Record, &name, &[&content]);
     }
 
     /// Processes an escrow: its number, and the parties whose lists must contain it.
     pub(crate) fn named_escrow(&mut self, place: AccountMode, number: u64, to_account: Option<&str>) {
         let payer = self.accounts.word(place);
-        if let Some(number) = Number::from_u64(number) {
-            let name = called(Series::Escrow, number.get());
-            self.reconcile_across(Comparison::Place, Side::Record, &name, &[payer]);
-        }
+        let name = called(Series::Escrow, number);
+        self.reconcile_across(Comparison::Place, Side::Record, &name, &[payer]);
         let text = number.to_string();
         self.reconcile_across(Comparison::EscrowList, Side::Record, &text, &[payer]);
         let elsewhere = to_account.filter(|account| *account != self.accounts.id(place));

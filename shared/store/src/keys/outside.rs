@@ -17,7 +17,6 @@
 //! | [`REFUSED`] | Renewed by a worker every few seconds. |
 //! | [`FOLLOWED`] | The same, and by changes of money. |
 //! | [`attempts`](super::attempts) | Counters; a loss only forgets a few attempts. |
-//! | [`wallet_lookup`], [`escrow_lookup`], [`WALLET_NUMBER`], [`ESCROW_NUMBER`] | Of an earlier version, and only read: no new number is drawn from them. |
 
 use sha2::{Digest, Sha256};
 
@@ -37,10 +36,6 @@ pub const BLOCKED: &str = "tollgate/blocked";
 pub const REFUSED: &str = "tollgate/refused";
 /// `run_id` of a single server that a replica follows. Expires after the time for which that replica is still expected.
 pub const FOLLOWED: &str = "tollgate/followed";
-/// The last wallet number that an earlier version assigned. Never read.
-pub const WALLET_NUMBER: &str = "tollgate/wallet-number";
-/// The last escrow number that an earlier version assigned. Never read.
-pub const ESCROW_NUMBER: &str = "tollgate/escrow-number";
 
 /// Account and key of a virtual key's hash. Immutable.
 pub fn virtual_key_lookup(sha256_hex: &str) -> String {
@@ -56,18 +51,6 @@ pub fn api_key_lookup(sha256_hex: &str) -> String {
 /// was interrupted, and counts only if the account has a user with this address.
 pub fn user_lookup(email: &str) -> String {
     format!("tollgate/user/{}", hex::encode(Sha256::digest(email.as_bytes())))
-}
-
-/// Account, mode and owner of a wallet, by its number (`17`) and by its id (`wal_…`). Immutable, of an earlier version.
-/// It was written before the wallet, so it counts only if a record names the same wallet.
-pub fn wallet_lookup(name: &str) -> String {
-    format!("tollgate/wallet/{name}")
-}
-
-/// The payer's account and mode of an escrow. Immutable, of an earlier version. It was written before the escrow, so it
-/// counts only if the escrow exists.
-pub fn escrow_lookup(number: u64) -> String {
-    format!("tollgate/escrow/{number}")
 }
 
 /// Accounts and modes with a pending deposit of this rail reference (set of `<account> <mode>`), since an operator

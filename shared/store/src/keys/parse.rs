@@ -2,8 +2,8 @@
 
 use super::audit::EVERY;
 use super::{
-    ACCOUNTS, AccountKeys, BLOCKED, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, FENCE, FOLLOWED,
-    IntentIndex, PRICE_TABLES, PRICES, REFUSED, STORE, Series, Tries, USER, WALLET_NUMBER,
+    ACCOUNTS, AccountKeys, BLOCKED, Bucket, DECISION_KEY_CHARS, DeliverySet, FENCE, FOLLOWED, IntentIndex,
+    PRICE_TABLES, PRICES, REFUSED, STORE, Series, Tries, USER,
 };
 use crate::transaction::TransactionType;
 use domain::intent::{Kind, State};
@@ -120,17 +120,7 @@ impl Bucket {
 }
 
 fn global(rest: &str, key: &str) -> Option<GlobalKey> {
-    const NAMES: [&str; 9] = [
-        STORE,
-        ACCOUNTS,
-        PRICES,
-        PRICE_TABLES,
-        BLOCKED,
-        REFUSED,
-        FOLLOWED,
-        WALLET_NUMBER,
-        ESCROW_NUMBER,
-    ];
+    const NAMES: [&str; 7] = [STORE, ACCOUNTS, PRICES, PRICE_TABLES, BLOCKED, REFUSED, FOLLOWED];
     if NAMES.contains(&key) {
         return Some(GlobalKey::Other);
     }
@@ -144,8 +134,6 @@ fn global(rest: &str, key: &str) -> Option<GlobalKey> {
             let (of, hash) = rest.split_once('/')?;
             Tries::parse(of).is_some() && is_hash(hash)
         }
-        "wallet" if rest.starts_with("wal_") => simple(rest).is_some(),
-        "wallet" | "escrow" => number(rest).is_some(),
         _ => false,
     };
     fits.then_some(GlobalKey::Other)

@@ -26,9 +26,6 @@ fn every_global_name_is_recognised() {
         keys::reset_lookup(&hash),
         keys::attempts(keys::Tries::Login, "a"),
         keys::attempts(keys::Tries::LoginAddress, "::1"),
-        keys::wallet_lookup("17"),
-        keys::wallet_lookup("wal_1"),
-        keys::escrow_lookup(3),
         keys::deposit_lookup("ref"),
     ] {
         assert_eq!(Key::parse(&name), Some(Key::Global(GlobalKey::Other)), "{name}");
@@ -236,8 +233,6 @@ fn unmatched_text_is_not_a_key() {
         "tollgate/",
         "tollgate/none",
         "tollgate/vk/0f",
-        "tollgate/wallet/x",
-        "tollgate/escrow/-1",
         "{b1}/due",
         "{b0001}/agent-number",
         "{b0001}/wallet/17",
