@@ -81,14 +81,15 @@ async fn a_right_password_gives_its_own_attempt_back() {
 
 /// The password that a stranger chose for a user with another person's e-mail.
 const OWN: &str = "a password of mine";
+/// The e-mail of that person.
+const VICTIM: &str = "victim@example.com";
 
-/// Creates a user with this e-mail and the password [`OWN`].
-fn own_user(world: &World, account: &SeedAccount, email: &str) {
-    let create = ["user", "create", "--account", &account.id, "--email", email];
-    let more = ["--role", "viewer", "--password-stdin", "--json"];
-    let cli = harness::Cli::new(crate::world::BINARY, world.redis.url());
-    let made = cli.run_with_stdin(&[&create[..], &more].concat(), OWN);
-    assert_eq!(made.code, Some(0), "{made:?}");
+/// Makes users of this e-mail in two accounts. Returns the stranger's.
+async fn of_one_e_mail(world: &World) -> SeedAccount {
+    let [theirs, own] = [world.seed.account("free").await, world.seed.account("free").await];
+    world.make_user(&theirs, VICTIM, TEST_PASSWORD);
+    world.make_user(&own, VICTIM, OWN);
+    own
 }
 
 /// A user with the same e-mail in an account of one's own gives no further guesses at the other person's password.
@@ -97,7 +98,7 @@ async fn signing_in_to_an_own_account_gives_back_no_guess_at_another_one() {
     let world = World::start().await;
     let victim = world.seed.account("free").await.user(Role::Owner).await;
     let own = world.seed.account("free").await;
-    own_user(&world, &own, &victim.email);
+    world.make_user(&own, &victim.email, OWN);
     let login = async |password: &str, account: &SeedAccount| {
         let body = json!({ "email": victim.email, "password": password, "account": account.id });
         world.admin.login(&body).await
@@ -119,16 +120,14 @@ async fn signing_in_to_an_own_account_gives_back_no_guess_at_another_one() {
 #[tokio::test]
 async fn right_sign_ins_lock_no_other_user_of_the_e_mail() {
     let world = World::start().await;
-    let victim = world.seed.account("free").await.user(Role::Owner).await;
-    let own = world.seed.account("free").await;
-    own_user(&world, &own, &victim.email);
-    own_user(&world, &own, "nobody@example.com");
-    for email in [victim.email.as_str(), "nobody@example.com"] {
+    let own = of_one_e_mail(&world).await;
+    world.make_user(&own, "nobody@example.com", OWN);
+    for email in [VICTIM, "nobody@example.com"] {
         for _ in 0..12 {
             success(&world.try_login(email, OWN).await);
         }
     }
-    success(&world.try_login(&victim.email, TEST_PASSWORD).await);
+    success(&world.try_login(VICTIM, TEST_PASSWORD).await);
 }
 
 /// In a sign-in without an account, the right password of one user is a guess at the others of the e-mail. The number
@@ -136,11 +135,9 @@ async fn right_sign_ins_lock_no_other_user_of_the_e_mail() {
 #[tokio::test]
 async fn different_right_passwords_are_guesses() {
     let world = World::start().await;
-    let victim = world.seed.account("free").await.user(Role::Owner).await;
-    let own = world.seed.account("free").await;
-    own_user(&world, &own, &victim.email);
-    own_user(&world, &own, "nobody@example.com");
-    for email in [victim.email.as_str(), "nobody@example.com"] {
+    let own = of_one_e_mail(&world).await;
+    world.make_user(&own, "nobody@example.com", OWN);
+    for email in [VICTIM, "nobody@example.com"] {
         let tries = Tries::RightPasswords;
         for _ in 0..10 {
             let taken = Attempts { tries, of: email }.take(&world.store).await.unwrap();
@@ -152,7 +149,7 @@ async fn different_right_passwords_are_guesses() {
         let body = json!({ "email": email, "password": OWN, "account": own.id });
         success(&world.admin.login(&body).await);
     }
-    locked(&world.try_login(&victim.email, TEST_PASSWORD).await);
+    locked(&world.try_login(VICTIM, TEST_PASSWORD).await);
 }
 
 /// While an e-mail is locked no password is checked, so its attempts are no guesses of the IP address.
