@@ -111,26 +111,6 @@ async fn what_a_crash_leaves_keeps_nobody_out() {
     world.admin.sign_in(EMAIL, TEST_PASSWORD).await;
 }
 
-/// Earlier versions wrote look-ups that name the account only, or that are reserved for an hour.
-#[tokio::test]
-async fn look_ups_of_earlier_versions_work_on() {
-    let world = World::start().await;
-    let (owner, boss) = world.user(Role::Owner).await;
-    let (user, _) = world.member(&owner.account, Role::Viewer).await;
-    let lookup = user_lookup(&user.email);
-    world
-        .redis
-        .command::<String>(&["SET", &lookup, &owner.account.id, "PX", "3600000"]);
-    world.admin.sign_in(&user.email, TEST_PASSWORD).await;
-    let elsewhere = world.seed.account("free").await;
-    assert_eq!(add(&world, &elsewhere, &new(&user.email)).await, UserAdded::Done);
-    assert_eq!(world.redis.command::<i64>(&["PTTL", &lookup]), -1);
-    success(&boss.delete(&format!("/api/user/team/{}", user.id)).await);
-    let left: String = world.redis.command(&["GET", &lookup]);
-    assert!(left.starts_with(&elsewhere.id), "{left}");
-    world.admin.sign_in(&user.email, TEST_PASSWORD).await;
-}
-
 #[tokio::test]
 async fn a_look_up_is_bounded_and_who_is_beyond_it_names_the_account() {
     let world = World::start().await;

@@ -54,14 +54,6 @@ const EQUIVALENT: &[(&str, &str)] = &[
         FROM_THE_FIRST,
     ),
     (
-        "from = from or string.find(lines_text, '\\n' .. account_text .. '\\n', 1, true) | 70: 1 -> 0",
-        FROM_THE_FIRST,
-    ),
-    (
-        "from = string.find(lines_text, line_text, 1, true) | 43: 1 -> 0",
-        FROM_THE_FIRST,
-    ),
-    (
         "local from = string.find(lines_text, line_text, 1, true) | 49: 1 -> 0",
         FROM_THE_FIRST,
     ),

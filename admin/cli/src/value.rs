@@ -101,11 +101,6 @@ pub(super) fn email(text: &str) -> Result<String, String> {
     domain::email::parse(text).ok_or_else(|| "it must be an e-mail address".to_owned())
 }
 
-/// Parses the e-mail address of a user, as an earlier version may have accepted it.
-pub(super) fn known_email(text: &str) -> Result<String, String> {
-    domain::email::parse_known(text).ok_or_else(|| "it must be an e-mail address".to_owned())
-}
-
 /// `live` or `test`.
 pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
     PossibleValuesParser::new(Mode::ALL.map(Mode::as_str))

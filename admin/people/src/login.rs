@@ -2,7 +2,7 @@
 
 use super::guesses::{at_user, attempts, count_named, count_right_password, locked, source, take};
 use super::person::{
-    AccountView, Me, NewLogin, UserView, find, given_code, given_password, known_email, not_hashed, signed_in,
+    AccountView, Me, NewLogin, UserView, find, given_code, given_email, given_password, not_hashed, signed_in,
 };
 use super::totp::{Factor, second_factor};
 use crate::metrics::Login;
@@ -100,7 +100,7 @@ pub async fn login(call: OpenCall) -> Answer {
 impl LoginRequest {
     fn read(call: &OpenCall) -> Result<Self, Problem> {
         let body = call.body()?.only(&["email", "password", "totp", "account"])?;
-        let (email, password) = (known_email(&body)?, given_password(&body, "password")?);
+        let (email, password) = (given_email(&body)?, given_password(&body, "password")?);
         let (code, account) = (given_code(&body, "totp")?, given_account(&body)?);
         Ok(Self {
             from: source(call.client),

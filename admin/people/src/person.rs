@@ -273,25 +273,13 @@ pub(super) fn given_password(body: &Fields<'_>, name: &str) -> Result<SecretStri
     Ok(text.into())
 }
 
-/// Parses the e-mail address of a new user in a body.
+/// Parses the e-mail address of a body.
 ///
 /// # Errors
 /// 400 if it is missing or invalid.
 pub(super) fn given_email(body: &Fields<'_>) -> Result<String, Problem> {
-    email_by(email::parse, body)
-}
-
-/// Parses the e-mail address of an existing user in a body.
-///
-/// # Errors
-/// 400 if it is missing or cannot be one.
-pub(super) fn known_email(body: &Fields<'_>) -> Result<String, Problem> {
-    email_by(email::parse_known, body)
-}
-
-fn email_by(parse: impl Fn(&str) -> Option<String>, body: &Fields<'_>) -> Result<String, Problem> {
     let text = body.string("email")?.required("email")?;
-    parse(&text).ok_or_else(|| Problem::validation("email must be an e-mail address."))
+    email::parse(&text).ok_or_else(|| Problem::validation("email must be an e-mail address."))
 }
 
 /// Parses a new password of a body.

@@ -16,24 +16,10 @@ const ATOM: &str = "!#$%&'*+/=?^_`{|}~-";
 /// the domain a name with at least one dot. Letters of any alphabet are allowed (RFC 6531). Quoted local parts,
 /// comments and addresses in brackets are not.
 pub fn parse(text: &str) -> Option<String> {
-    let text = normalised(text);
+    let text = composed(&text.trim().to_lowercase());
     let (local, domain) = text.split_once('@')?;
     let parts = local.split('.').all(is_word) && domain.contains('.') && domain.split('.').all(is_label);
     (parts && text.len() <= LONGEST).then_some(text)
-}
-
-/// Normalises an address that an earlier version with looser rules may have accepted; `None` if no version accepted it.
-pub fn parse_known(text: &str) -> Option<String> {
-    let text = normalised(text);
-    let (local, domain) = text.split_once('@')?;
-    let parts =
-        !local.is_empty() && domain.contains('.') && !domain.contains('@') && !domain.starts_with('.');
-    let odd = |c: char| c.is_whitespace() || c.is_control();
-    (parts && text.len() <= LONGEST && !text.chars().any(odd)).then_some(text)
-}
-
-fn normalised(text: &str) -> String {
-    composed(&text.trim().to_lowercase())
 }
 
 /// Returns whether this is a letter, a digit, or a combining mark, which some alphabets have in their words.
@@ -55,27 +41,6 @@ fn is_label(label: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Texts that no version accepted as an address.
-    const NEVER: [&str; 7] = [
-        "",
-        "ann",
-        "@example.com",
-        "ann@example",
-        "ann@.com",
-        "a b@x.com",
-        "a@b@c.com",
-    ];
-
-    #[test]
-    fn an_address_that_earlier_versions_accepted_stays_valid() {
-        for old in ["a@b..example", "<a@c.example>", "a@x_y.com"] {
-            assert_eq!((parse(old), parse_known(old).as_deref()), (None, Some(old)));
-        }
-        for bad in NEVER {
-            assert_eq!((parse(bad), parse_known(bad)), (None, None), "{bad}");
-        }
-    }
-
     #[test]
     fn addresses_are_kept_in_lower_case() {
         assert_eq!(parse(" Ann@Example.COM ").as_deref(), Some("ann@example.com"));
@@ -91,11 +56,16 @@ mod tests {
             assert_eq!(parse(good).as_deref(), Some(good));
         }
         // Two forms of the same letters are one address.
-        for of in [parse, parse_known] {
-            assert_eq!(of("Jose\u{301}@x.com"), of("jos\u{e9}@x.com"));
-        }
+        assert_eq!(parse("Jose\u{301}@x.com"), parse("jos\u{e9}@x.com"));
         let long = format!("{}@example.com", "a".repeat(243));
         for bad in [
+            "",
+            "ann",
+            "@example.com",
+            "ann@example",
+            "ann@.com",
+            "a b@x.com",
+            "a@b@c.com",
             "a\u{0}@x.com",
             "a@b..example",
             "a@b.example.",

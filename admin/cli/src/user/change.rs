@@ -24,7 +24,7 @@ const ATTEMPTS: usize = 8;
 #[derive(Debug, Args)]
 pub(in super::super) struct Name {
     /// The user's e-mail
-    #[arg(long, value_parser = value::known_email)]
+    #[arg(long, value_parser = value::email)]
     pub(super) email: String,
     /// The account, where several have the e-mail
     #[arg(long, value_name = "ID", value_parser = value::id)]

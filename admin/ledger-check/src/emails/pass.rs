@@ -75,8 +75,7 @@ impl Pass<'_> {
         let ListedUser { users, owner, lookup } = user;
         let there = owners.iter().find(|other| other.account == owner.account);
         let detail = match there {
-            // An earlier version named the account alone.
-            Some(there) if there.user == owner.user || there.user.is_empty() => None,
+            Some(there) if there.user == owner.user => None,
             Some(there) => Some(format!(
                 "its look-up names {} instead of {}",
                 there.user, owner.user

@@ -1,6 +1,5 @@
 -- Purpose: add a user to the look-up of an e-mail address, which has at most one user of each account. A full look-up
---   does not change. It is written in any case, so that a caller who waits for durability waits for this write, and so
---   that a lifetime set by an earlier version is removed.
+--   does not change. It is written in any case, so that a caller who waits for durability waits for this write.
 -- KEYS: as script.rs names them
 -- ARGV: as script.rs names them. `accounts_max` is the maximum number of accounts in a look-up
 -- Returns: {'done'}
@@ -10,9 +9,7 @@ local most = tonumber(ARGV.accounts_max)
 local named_text = call('GET', KEYS.lookup) or ''
 local line_text = account_text .. ' ' .. user_text
 local lines_text = '\n' .. named_text .. '\n'
--- Earlier versions stored the account without its user.
 local from = string.find(lines_text, '\n' .. account_text .. ' ', 1, true)
-from = from or string.find(lines_text, '\n' .. account_text .. '\n', 1, true)
 
 if from then
   local before_text = string.sub(lines_text, 2, from)

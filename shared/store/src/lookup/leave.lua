@@ -1,7 +1,7 @@
 -- Purpose: remove a user from the look-up of an e-mail address. Another user of the account stays. The rest is written
 --   in any case, so that a caller who waits for durability waits for this write.
 -- KEYS: as script.rs names them
--- ARGV: as script.rs names them. `user` is '' if an earlier version stored only the account
+-- ARGV: as script.rs names them
 -- Returns: {'done'}
 -- Cost: O(accounts in it), bounded by join.lua; 2 calls
 local account_text, user_text = ARGV.account, ARGV.user
@@ -9,10 +9,6 @@ local named_text = call('GET', KEYS.lookup) or ''
 local lines_text = '\n' .. named_text .. '\n'
 local line_text = '\n' .. account_text .. ' ' .. user_text .. '\n'
 local from = string.find(lines_text, line_text, 1, true)
-if not from then
-  line_text = '\n' .. account_text .. '\n'
-  from = string.find(lines_text, line_text, 1, true)
-end
 
 if from then
   local before_text = string.sub(lines_text, 1, from)

@@ -17,7 +17,7 @@ pub const ACCOUNTS_MAX: usize = 1000;
 pub struct EmailOwner {
     /// Account id, `acct_…`.
     pub account: String,
-    /// User id; empty if an earlier version stored the account only.
+    /// User id.
     pub user: String,
 }
 
@@ -91,13 +91,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn look_ups_of_every_version_are_read() {
+    fn a_look_up_is_read_back() {
         let owner = |account: &str, user: &str| EmailOwner {
             account: account.to_owned(),
             user: user.to_owned(),
         };
         assert_eq!(EmailOwner::parse(""), []);
-        assert_eq!(EmailOwner::parse("acct_1"), [owner("acct_1", "")]);
+        assert_eq!(EmailOwner::parse("damaged"), [owner("damaged", "")]);
         assert_eq!(EmailOwner::parse("acct_1 usr_1"), [owner("acct_1", "usr_1")]);
         let two = EmailOwner::parse("acct_1 usr_1\nacct_2 usr_2");
         assert_eq!(two, [owner("acct_1", "usr_1"), owner("acct_2", "usr_2")]);
