@@ -66,7 +66,8 @@ pub async fn keys(site: &mut Site, count: u64) -> Outcome<()> {
             .ok_or("no actor")?;
         let id = Kind::VirtualKey.mint(now)?;
         let owner = VirtualKeyOwner::new(&account.id, &actor.agent, &id);
-        let lookup = keys::virtual_key_lookup(&format!("{number:064x}"));
+        let hash = format!("{number:064x}");
+        let lookup = keys::virtual_key_lookup(&hash);
         batch.cmd("SET").arg(lookup).arg(owner.as_stored());
         let place = 1_000 + number;
         batch
@@ -85,6 +86,7 @@ pub async fn keys(site: &mut Site, count: u64) -> Outcome<()> {
             ("agent", &actor.agent),
             ("name", ""),
             ("prefix", "vk_live_0000"),
+            ("hash", &hash),
             ("status", "active"),
             ("created_at", &created),
         ];

@@ -181,6 +181,7 @@ fn escrow(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u64) {
         ("to_account", ACCOUNT.to_owned()),
         ("to_owner", agent(to)),
         ("conditions", "{}".to_owned()),
+        ("intent", format!("int_{number:026}")),
         ("created_at", now.to_string()),
         ("updated_at", now.to_string()),
     ];

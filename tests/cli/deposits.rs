@@ -198,7 +198,7 @@ fn a_deposit_that_was_confirmed_at_once_is_not_confirmed_again() {
     }
     let lookup: u64 = redis.command(&["EXISTS", &deposit_lookup("r")]);
     assert_eq!(lookup, 0, "no look-up is left");
-    // A look-up that an earlier version left leads nowhere.
+    // A look-up that a crash left leads nowhere.
     let place = format!("{id} live");
     let _: u64 = redis.command(&["SADD", &deposit_lookup("r"), &place]);
     assert_eq!(refused(&cli, &confirm, 1)["code"], "NOT_FOUND");

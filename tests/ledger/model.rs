@@ -131,7 +131,7 @@ pub struct Model {
     pub listed: BTreeMap<(String, String), Window>,
     /// The same in the index of all agents' runs, by which they are counted.
     pub counted_runs: BTreeMap<(String, String), Window>,
-    /// When the index of an agent's runs expires; one that an earlier version wrote last does not.
+    /// When the index of an agent's runs expires; one that is laid out with ended runs alone does not.
     pub listed_expires: BTreeMap<String, Window>,
     /// When the index of all agents' runs expires.
     pub counted_expires: Option<Window>,
@@ -178,8 +178,8 @@ pub struct Extension {
 }
 
 impl Model {
-    /// Puts a run that was seen at `at` into both indexes. They expire with the run, unless it has ended: such a run
-    /// was written by an earlier version, whose indexes do not expire.
+    /// Puts a run that was seen at `at` into both indexes. They expire with the run, unless it has ended: a key whose
+    /// time is over cannot be laid out.
     pub fn list(&mut self, run: (String, String), at: Window) {
         let expires = at.later(millis(RUN_LIFE));
         if expires.from > clock::now_ms() {

@@ -73,9 +73,9 @@ pub struct ApiKeyView<'a> {
     /// To the minute.
     #[schema(value_type = Option<is::Time>)]
     last_used_at: Option<String>,
-    /// The user who created it, or `operator`; null for keys created before this was recorded.
+    /// The user who created it, or `operator`.
     #[schema(example = "usr_01KAH3V9J80123456789ABCDEF")]
-    created_by: Option<&'a str>,
+    created_by: &'a str,
 }
 
 impl<'a> ApiKeyView<'a> {
@@ -93,7 +93,7 @@ impl<'a> ApiKeyView<'a> {
             expires_at: key.expires_at_ms.map(iso_from_ms),
             revoked_at: key.revoked_at_ms.map(iso_from_ms),
             last_used_at: key.last_used_ms.map(iso_from_ms),
-            created_by: key.created_by.as_deref(),
+            created_by: &key.created_by,
         }
     }
 }

@@ -230,7 +230,7 @@ async fn require_waiting(call: &Call) -> Result<IntentRecord, Problem> {
 }
 
 /// Creates a decision at the present time of the store's clock, but not before the request, whose clock may have
-/// differed: in an earlier version or on another node of a cluster.
+/// differed: on another node of a cluster.
 async fn decision(call: &Call, record: &IntentRecord, granted: bool) -> Result<Decision, Problem> {
     Ok(Decision {
         granted,

@@ -164,7 +164,7 @@ async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
             Permission::list_text(&key.permissions),
             iso_from_ms(key.created_at_ms),
             key.last_used_ms.map_or_else(|| "never".to_owned(), iso_from_ms),
-            key.created_by.clone().unwrap_or_else(|| "unknown".to_owned()),
+            key.created_by.clone(),
             format!("{}…", key.shown),
             key.name.clone(),
         ]

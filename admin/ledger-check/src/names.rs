@@ -49,8 +49,6 @@ pub(super) struct Names {
     outside: Vec<NamedRecord>,
     /// Look-ups of keys whose records are to be read.
     key_lookups: Vec<KeyLookup>,
-    /// The look-up of each key in force whose record has no hash, by the key of the record.
-    unhashed: HashMap<String, String>,
     /// The highest place with a record, for each series and bucket.
     highest: HashMap<(Series, u16), u64>,
 }

@@ -248,7 +248,7 @@ fn key_lookup(kind: KeyKind, key: String) -> Job<Record> {
 }
 
 fn issued(kind: KeyKind, (account, id, key): (&str, &str, &str)) -> Job<Record> {
-    let fields = ["hash", "agent", "revoked_at"].map(str::to_owned);
+    let fields = ["hash", "agent", "revoked_at", "created_at"].map(str::to_owned);
     let (account, id, bucket) = (account.to_owned(), id.to_owned(), Bucket::from_account(account));
     Job::new(
         [Read::fields(bucket, key, &fields)],

@@ -31,16 +31,16 @@ pub struct ApiKey {
     pub shown: String,
     /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
-    /// User id of its creator, or `operator`; `None` for keys of an earlier version.
-    pub created_by: Option<String>,
+    /// User id of its creator, or `operator`.
+    pub created_by: String,
     /// Expiry, in ms since 1970; `None`: never.
     pub expires_at_ms: Option<u64>,
     /// Revocation, in ms since 1970.
     pub revoked_at_ms: Option<u64>,
     /// Last use, in ms since 1970, to the minute.
     pub last_used_ms: Option<u64>,
-    /// SHA-256 of the secret, in hex; `None` for keys of an earlier version.
-    hash: Option<String>,
+    /// SHA-256 of the secret, in hex.
+    hash: String,
 }
 
 impl ApiKey {
@@ -63,22 +63,19 @@ impl ApiKey {
             allow_ips: ips.map(|text| text.parse().ok()).collect::<Option<_>>()?,
             shown: get("shown")?.to_owned(),
             created_at_ms,
-            created_by: get("created_by").map(str::to_owned),
+            created_by: get("created_by")?.to_owned(),
             expires_at_ms: ms("expires_at").ok()?,
             revoked_at_ms: ms("revoked_at").ok()?,
             // The minute of the last use may have begun before the key was created.
             last_used_ms: ms("last_used").ok()?.map(|minute| created_at_ms.max(minute)),
-            hash: get("hash").map(str::to_owned),
+            hash: get("hash")?.to_owned(),
         })
     }
 
     /// Returns whether the secret with this SHA-256, in hex, is that of the key: a look-up that was changed by hand may
-    /// lead from the hash of another secret to it. Takes the same time wherever the hashes differ. The record of a key
-    /// of an earlier version has no hash; only its look-up is proof.
+    /// lead from the hash of another secret to it. Takes the same time wherever the hashes differ.
     pub fn is_of_hash(&self, sha256_hex: &str) -> bool {
-        self.hash
-            .as_ref()
-            .is_none_or(|hash| hash.as_bytes().ct_eq(sha256_hex.as_bytes()).into())
+        self.hash.as_bytes().ct_eq(sha256_hex.as_bytes()).into()
     }
 
     /// Returns `active`, `expired` or `revoked` as of `now_ms`.
@@ -137,7 +134,7 @@ impl ApiKey {
 
     /// Returns whether `user` created it and nobody revoked it.
     fn is_left_by(&self, user: &str) -> bool {
-        self.created_by.as_deref() == Some(user) && self.revoked_at_ms.is_none()
+        self.created_by == user && self.revoked_at_ms.is_none()
     }
 
     /// Returns the number of the newest key of `account`, virtual keys included; zero before the first.

@@ -15,7 +15,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::HashMap;
 
 /// Escrows of a page that are read concurrently. A record has at most 16 KiB of conditions and some 3 KB of other
-/// fields, together 310 KB; 1.1 MB with the conditions of an earlier version.
+/// fields, together 310 KB.
 const AT_ONCE: usize = 16;
 
 domain::words! {
@@ -91,8 +91,8 @@ pub struct Escrow {
     pub conditions: String,
     /// Reason of the dispute.
     pub dispute_reason: Option<String>,
-    /// Intent that created it; `None` for escrows of an earlier version.
-    pub intent: Option<String>,
+    /// Intent that created it.
+    pub intent: String,
     /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
     /// Time of the last change, in ms since 1970.
@@ -188,7 +188,7 @@ impl Escrow {
             currency: get("currency")?.clone(),
             conditions: get("conditions")?.clone(),
             dispute_reason: get("dispute_reason").cloned(),
-            intent: get("intent").cloned(),
+            intent: get("intent")?.clone(),
             created_at_ms: number("created_at")?,
             updated_at_ms: number("updated_at")?,
         })
@@ -228,6 +228,7 @@ mod tests {
             ("to_account", "acct_2"),
             ("to_owner", "bot"),
             ("conditions", "{}"),
+            ("intent", "int_1"),
             ("created_at", "5"),
             ("updated_at", "6"),
         ];

@@ -20,9 +20,7 @@ pub struct InvitationBody {
     pub role: Role,
     /// User id of the inviter.
     pub invited_by: String,
-    /// Hash of the token, to remove the look-up when the invitation is used or revoked. Empty for invitations of an
-    /// earlier version, whose look-up expires after seven days.
-    #[serde(default)]
+    /// Hash of the token, to remove the look-up when the invitation is used or revoked.
     pub token_hash: String,
 }
 
@@ -105,9 +103,6 @@ mod tests {
         let text = format!("5 9 {}", serde_json::to_string(&body).unwrap());
         let read = Invitation::parse("a@example.com".to_owned(), text).unwrap();
         assert_eq!((read.created_at_ms, read.expires_at_ms, read.body), (5, 9, body));
-        let older = r#"5 9 {"id":"inv_1","role":"viewer","invited_by":"usr_1"}"#;
-        let read = Invitation::parse(String::new(), older.to_owned()).unwrap();
-        assert_eq!(read.body.token_hash, "");
         assert_eq!(Invitation::parse(String::new(), "5 9 {}".to_owned()), None);
     }
 }

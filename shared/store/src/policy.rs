@@ -62,8 +62,7 @@ impl PolicyRecord {
             approval_threshold: limit("approval")?,
             low_balance_threshold: limit("low_balance")?,
             currency: get("currency")?.clone(),
-            // Policies last set by an earlier version have none.
-            revision: get("revision").map_or(Some(1), |text| text.parse().ok())?,
+            revision: get("revision")?.parse().ok()?,
             created_at_ms: get("created_at")?.parse().ok()?,
             updated_at_ms: get("updated_at")?.parse().ok()?,
         })

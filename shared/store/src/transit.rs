@@ -64,8 +64,7 @@ pub struct Transit {
     pub intent: Option<IntentParts>,
     /// The receiver's audit entry; `None` if it records nothing.
     pub audit: Option<String>,
-    /// Number of an escrow that the receiving account adds to its list, without any other effect. Such a row has no
-    /// audit entry, so an earlier version cannot parse it and leaves it to this one.
+    /// Number of an escrow that the receiving account adds to its list, without any other effect or audit entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lists: Option<u64>,
 }

@@ -31,7 +31,7 @@ pub struct User {
     /// The sealed secret of a second factor that the user has not confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub totp_pending: Option<String>,
-    /// When that was begun by the store's clock, in ms since 1970. `None`: by an earlier version.
+    /// When that was begun by the store's clock, in ms since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub totp_begun_at_ms: Option<u64>,
 }

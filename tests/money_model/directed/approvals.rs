@@ -159,18 +159,17 @@ async fn other_wallets(stage: &Stage<'_>) -> Checked {
         n,
     };
     model.lay("set", &policy("c", 1));
+    model.lay("set", &policy("d", 3));
     for n in [1, 2, 3] {
         model.lay("pending", &spend_request(n, 1));
     }
     model.lay("pending", &spend_request(4, START));
-    // An intent of an earlier version does not name the wallet.
-    model.sides[0].requests.get_mut("int_3").expect("it waits").wallet = None;
-    for n in [5, 6] {
-        let of_c = Spend {
-            agent: "c".to_owned(),
+    for (n, agent) in [(5, "c"), (6, "c"), (7, "d")] {
+        let unpaid = Spend {
+            agent: agent.to_owned(),
             ..spend(n, 1)
         };
-        model.lay("pending", &of_c.into());
+        model.lay("pending", &unpaid.into());
     }
     let mut world = stage.world(model).await?;
     world.want("settled ", resolve(10, 5, true)).await?;
@@ -179,21 +178,23 @@ async fn other_wallets(stage: &Stage<'_>) -> Checked {
         .want("blocked wallet_closed int_6", resolve(11, 6, true))
         .await?;
     world.want("settled 0", resolve(12, 4, true)).await?;
+    world
+        .want("blocked insufficient_balance int_3", resolve(13, 3, true))
+        .await?;
     let delete = Act::Delete {
         at: 0,
         agent: "a".to_owned(),
     };
     world.want("deleted", delete).await?;
     world
-        .want("blocked wallet_closed int_1", resolve(13, 1, true))
+        .want("blocked wallet_closed int_1", resolve(14, 1, true))
         .await?;
-    world.want("not_found", resolve(14, 3, true)).await?;
     world.want("created", new("a")).await?;
     world.want("set", policy("a", 2)).await?;
     world
         .want("blocked wallet_closed int_2", resolve(15, 2, true))
         .await?;
-    world
-        .want("blocked insufficient_balance int_3", resolve(16, 3, true))
-        .await
+    let id = world.model.sides[0].agents["d"].policy.clone().expect("a policy");
+    world.want("deleted", Act::DropPolicy { at: 0, id }).await?;
+    world.want("not_found", resolve(16, 7, true)).await
 }

@@ -33,10 +33,10 @@ pub(super) struct Record<'a> {
     #[serde(rename = "dispute_reason")]
     #[schema(example = "Nothing was delivered.")]
     dispute_reason: Option<&'a str>,
-    /// The payer's intent that created it; null for an escrow of an earlier version.
+    /// The payer's intent that created it.
     #[serde(rename = "intent_id")]
-    #[schema(value_type = Option<is::IntentId>)]
-    intent_id: Option<&'a str>,
+    #[schema(value_type = is::IntentId)]
+    intent_id: &'a str,
     #[schema(value_type = is::Time)]
     created_at: String,
     #[schema(value_type = is::Time)]
@@ -80,7 +80,7 @@ pub(super) fn record(escrow: &Escrow) -> Result<Record<'_>, Problem> {
         status: escrow.status.as_str(),
         conditions: object(&escrow.conditions)?,
         dispute_reason: escrow.dispute_reason.as_deref(),
-        intent_id: escrow.intent.as_deref(),
+        intent_id: &escrow.intent,
         created_at: iso_from_ms(escrow.created_at_ms),
         updated_at: iso_from_ms(escrow.updated_at_ms),
     })

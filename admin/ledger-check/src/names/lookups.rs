@@ -63,15 +63,7 @@ impl Pass<'_> {
                 (_, Some((own, named))) => {
                     Some(format!("its look-up names the agent {named} instead of {own}"))
                 }
-                (Some(_), None) => None,
-                // The record of an earlier version. The scan may return a look-up twice.
-                (None, None) => {
-                    let known = &mut self.names.unhashed;
-                    let first = known
-                        .entry(lookup.record.clone())
-                        .or_insert_with(|| lookup.lookup.clone());
-                    (*first != lookup.lookup).then(|| format!("{first} leads to it, too"))
-                }
+                (_, None) => None,
             };
             if let Some(detail) = detail {
                 self.wrong(Invariant::Names, &[&lookup.record, &lookup.lookup], detail);

@@ -49,16 +49,21 @@ impl Pass<'_> {
         }
     }
 
-    /// Processes the record of an issued key: the look-up of its hash names it until it is revoked. The record of a key
-    /// of an earlier version does not contain its hash.
+    /// Processes the record of an issued key: the look-up of its hash names it until it is revoked.
     pub(crate) fn named_key(
         &mut self,
         kind: KeyKind,
         (account, id, record): (&str, &str, String),
         mut answers: Answers,
     ) {
-        let fields = answers.read::<[Option<String>; 3]>().unwrap_or_default();
-        let [Some(hash), agent, None] = fields else { return };
+        let fields = answers.read::<[Option<String>; 4]>().unwrap_or_default();
+        // Revoked, or removed between the scan and the read.
+        let [hash, agent, None, Some(_)] = fields else {
+            return;
+        };
+        let Some(hash) = hash else {
+            return self.wrong(Invariant::Names, &[&record], "it has no hash of its secret");
+        };
         let (lookup, content) = match kind {
             KeyKind::Virtual => {
                 let owner = VirtualKeyOwner::new(account, &agent.unwrap_or_default(), id);

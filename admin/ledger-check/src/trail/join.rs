@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(
             mismatches(spends, transactions()[6..8].to_vec()),
             [],
-            "a wallet of an earlier version"
+            "the entry does not say that a wallet paid"
         );
     }
 }

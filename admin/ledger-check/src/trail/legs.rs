@@ -50,7 +50,7 @@ fn received(from: &str, at_ms: u64) -> String {
     format!("{from} {at_ms}")
 }
 
-/// An entry that moves money lacks a field of its type: an earlier version wrote it, or it was edited.
+/// An entry that moves money lacks a field of its type: it was edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MissingField;
 

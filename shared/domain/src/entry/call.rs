@@ -1,6 +1,6 @@
 //! Entries of proxied calls: `A …` for an approved call after its end, `D …` for a denied one.
 
-use super::{Check, EndedBy, Entry, checks};
+use super::{Check, EndedBy, Entry};
 use crate::decision::{self, denial_id};
 use crate::denial::Denial;
 use crate::measured::Measured;
@@ -12,8 +12,7 @@ crate::words! {
     pub enum HoldOutcome {
         /// The provider reported its usage: the real cost is charged.
         Settled = "settled",
-        /// The provider refused the call, or an operator released it; in lines of an earlier version also: nothing was
-        /// sent. Nothing is charged.
+        /// The provider refused the call, or an operator released it. Nothing is charged.
         Released = "released",
         /// The real cost is unknown: the estimate stays charged.
         Estimated = "estimated",
@@ -101,8 +100,7 @@ pub(super) fn read(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Ent
     }
 }
 
-/// `<how> <cost> <allow id> [<ended by>] [<measured>] H <estimate> <day> <month> <named> <checks> <memo>`; the hold of
-/// an earlier version says no checks.
+/// `<how> <cost> <allow id> [<ended by>] [<measured>] H <estimate> <day> <month> <named> <checks> <memo>`
 fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let mut words = rest.splitn(4, ' ');
     let how = HoldOutcome::parse(words.next()?)?;
@@ -110,7 +108,7 @@ fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let id = words.next()?;
     let (ended_by, rest) = ended_by(version >= ENDED_BY_SINCE, words.next()?);
     let (measured, hold) = measured(version, rest)?;
-    let mut words = hold.splitn(6, ' ');
+    let mut words = hold.splitn(7, ' ');
     if words.next()? != "H" {
         return None;
     }
@@ -118,9 +116,8 @@ fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let day: i64 = words.next()?.parse().ok()?;
     let month: i64 = words.next()?.parse().ok()?;
     let _named = words.next()?;
-    let (checks, memo) = checks::before_memo(words.next()?);
-    let checks = checks.map_or(Some(Vec::new()), Check::parse)?;
-    let memo = Memo::parse(memo)?;
+    let checks = Check::parse(words.next()?)?;
+    let memo = Memo::parse(words.next()?)?;
     let mut data = Map::new();
     let denied = (how == HoldOutcome::Unsent).then_some(Denial::ServiceUnavailable);
     data.insert("approved".to_owned(), denied.is_none().into());

@@ -32,15 +32,6 @@ pub struct Check {
     pub held: Option<u64>,
 }
 
-/// Separates checks and memo in the text of a hold. Holds opened by an earlier version have no checks: their text
-/// continues with the account, which has no comma.
-pub fn before_memo(text: &str) -> (Option<&str>, &str) {
-    match text.split_once(' ') {
-        Some((checks, memo)) if checks.contains(',') => (Some(checks), memo),
-        _ => (None, text),
-    }
-}
-
 impl Check {
     /// Parses all groups. An empty group means that the check was not made. The month's held amount equals the day's
     /// and is stored once. `None` if malformed.

@@ -221,17 +221,6 @@ fn a_denial_shows_the_checks_up_to_the_one_that_decided() {
     }
 }
 
-/// A hold that was open during the upgrade from the previous version has no checks in its text.
-#[test]
-fn the_end_of_a_hold_without_checks_is_read() {
-    let line = String::from_utf8(ENDED.to_vec()).unwrap();
-    let old = line.replacen("0:10:,3::,5:100:,6::4,7::,1:10:,8:5000: ", "", 1);
-    assert_ne!(line, old);
-    let (entry, mut expected) = (Entry::of_line(8, old.as_bytes()), Entry::of_line(8, ENDED));
-    expected.data.insert("checks".to_owned(), json!([]));
-    assert_eq!(entry.seal(GENESIS), expected.seal(GENESIS));
-}
-
 #[test]
 fn the_words_of_the_script_join_what_its_twin_said() {
     let entry = Entry::of_line(9, CHANGE);

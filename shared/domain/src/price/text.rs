@@ -25,10 +25,10 @@ pub(super) struct Allowances {
     pub(super) image_tokens: u64,
     pub(super) audio_tokens: u64,
     pub(super) file_tokens: u64,
-    /// For each reasoning item that the provider keeps. Absent from tables of an earlier version.
+    /// For each reasoning item that the provider keeps.
     #[serde(default = "reasoning_tokens")]
     pub(super) reasoning_tokens: u64,
-    /// For each message (decision D68). Absent from tables of an earlier version.
+    /// For each message (decision D68).
     #[serde(default = "message_tokens")]
     pub(super) message_tokens: u64,
     /// For each content part (decision D68).
@@ -189,11 +189,10 @@ impl Content {
     /// Parses the text of [`to_canonical`](Self::to_canonical).
     pub(super) fn from_canonical(text: &str) -> Result<Self, PriceError> {
         check_size("price table", text)?;
-        let mut content: Self = serde_json::from_str(text).map_err(|source| PriceError::Json {
+        let content: Self = serde_json::from_str(text).map_err(|source| PriceError::Json {
             what: "price table",
             source,
         })?;
-        content.drop_shadowed_aliases();
         for (name, entry) in &content.models {
             entry.check(name)?;
         }

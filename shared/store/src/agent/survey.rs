@@ -51,7 +51,7 @@ pub struct AgentSummary {
 pub struct Survey {
     /// The agents that were read.
     pub agents: Vec<AgentSummary>,
-    /// Time of each freeze, in ms since 1970. Freezes by earlier versions are not in this index.
+    /// Time of each freeze, in ms since 1970.
     pub frozen_since: HashMap<String, u64>,
     /// Count of agents with a wallet row.
     pub rows: u64,

@@ -6,7 +6,6 @@
 -- Returns: {'done'} | {'already'} (nothing changed) | {'too_many'}
 -- Cost: O(1); 6 calls
 local version = call('HGET', KEYS.blocked, 'version') or ''
--- The version of an earlier release has no count.
 local count = tonumber(version:match('^(%d+)-') or '0')
 local following = format('%d', count + 1) .. '-' .. ARGV.random
 

@@ -5,7 +5,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Version {
     text: Option<String>,
-    /// Number of changes. `None` before the first one, and for versions of an earlier release.
+    /// Number of changes. `None` before the first one.
     count: Option<u64>,
 }
 
@@ -44,12 +44,8 @@ mod tests {
             ("2-aa", "1-bb", true),
             ("10-aa", "9-bb", true),
             ("1-aa", "", true),
-            ("1-aa", "0123456789abcdef", true),
             ("", "", false),
             ("", "1-aa", false),
-            ("0123456789abcdef", "1-aa", false),
-            ("0123456789abcdef", "fedcba9876543210", false),
-            ("0123456789abcdef", "", false),
         ] {
             assert_eq!(
                 version(after).fell_from(&version(before)),

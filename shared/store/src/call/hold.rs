@@ -2,7 +2,7 @@
 
 use crate::keys::{Bucket, Realm};
 use crate::script::names::inputs;
-use domain::entry::{before_memo, run_of_word, run_word};
+use domain::entry::{run_of_word, run_word};
 use domain::money::Nanos;
 use domain::period::Period;
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ pub struct Hold {
     pub period: Period,
     /// Whether the caller named the run; only named runs have records.
     pub run_named: bool,
-    /// Snapshot of the checks, parsed by [`Check`](domain::entry::Check); empty in holds of an earlier version.
+    /// Snapshot of the checks, parsed by [`Check`](domain::entry::Check).
     pub checks: String,
     /// Id of the virtual key.
     pub key_id: String,
@@ -150,7 +150,7 @@ pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> 
 impl Hold {
     /// Parses the stored text of the hold `allow_id`; `None` for a tombstone or malformed text.
     pub fn parse(allow_id: &str, text: &str) -> Option<Self> {
-        let mut words = text.splitn(6, ' ');
+        let mut words = text.splitn(12, ' ');
         let mut next = || words.next();
         if next()? != "H" {
             return None;
@@ -161,11 +161,7 @@ impl Hold {
             month: next()?.parse().ok()?,
         };
         let run_named = next()? == "1";
-        let (checks, memo) = before_memo(next()?);
-        let checks = checks.unwrap_or_default().to_owned();
-        let mut words = memo.splitn(6, ' ');
-        let mut next = || words.next();
-        let [account, agent] = [next()?, next()?].map(str::to_owned);
+        let [checks, account, agent] = [next()?, next()?, next()?].map(str::to_owned);
         let run = run_of_word(next()?).unwrap_or_default().to_owned();
         let [key_id, price_version, model] = [next()?, next()?, next()?].map(str::to_owned);
         let name = HoldName {
@@ -212,13 +208,6 @@ mod tests {
             (hold.estimate.get(), hold.period.day, hold.run_named),
             (120, 20_777, true)
         );
-        let of_earlier = text.replacen("0::,3:9:,,,,, ", "", 1);
-        let earlier = Hold::parse("allow_1", &of_earlier).unwrap();
-        let no_checks = Hold {
-            checks: String::new(),
-            ..hold
-        };
-        assert_eq!(earlier, no_checks);
         assert_eq!(Hold::parse("allow_1", "V"), None);
         for (run, word) in [("", "-"), ("-", "%"), ("--", "--")] {
             let other = HoldName {

@@ -1,5 +1,5 @@
 //! Kept holds of one account: calls that were not settled by their deadline and have no later entry. The script that
-//! seals the trail writes the index, so it lacks entries that an earlier version sealed.
+//! seals the trail writes the index.
 
 use crate::call::hold::Hold;
 use crate::call::open_holds::{HoldWithState, State};

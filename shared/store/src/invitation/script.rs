@@ -111,10 +111,8 @@ pub async fn create(
 /// Removes the look-up of an invitation that was not created, so that look-ups are bounded by open invitations. Best
 /// effort: a remaining one is inert and expires.
 async fn forget(store: &Store, body: &InvitationBody) {
-    if !body.token_hash.is_empty() {
-        let lookup = keys::invitation_lookup(&body.token_hash);
-        drop(store.command::<i64>(redis::cmd("DEL").arg(lookup)).await);
-    }
+    let lookup = keys::invitation_lookup(&body.token_hash);
+    drop(store.command::<i64>(redis::cmd("DEL").arg(lookup)).await);
 }
 
 /// Revokes an invitation; false if it is no longer open.

@@ -18,8 +18,7 @@ if ARGV.reach == 'agent' then
 elseif is_new and call('HLEN', KEYS.target) >= tonumber(ARGV.account_policies_max) then
   return {'too_many'}
 end
--- A policy that was last set by an earlier version counts as its first revision.
-local revision = is_new and '0' or call('HGET', KEYS.policy, 'revision') or '1'
+local revision = is_new and '0' or call('HGET', KEYS.policy, 'revision')
 local expected = ARGV.expected
 if expected == 'none' then
   if not is_new then return {'mismatch'} end

@@ -37,9 +37,9 @@ if ARGV.plan ~= '' and ARGV.plan ~= account[1] then return {'other_plan', accoun
 local agent = call('HMGET', KEYS.agent, 'frozen', slot_field, 'wallet', 'balance', 'spend_limit', 'policy_id', day_field,
   month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', 'cap_low', 'wallet_number')
 -- An approval applies to the wallet that the agent had at the request ('' = none). If another wallet belongs to the
--- agent's id now, the spend is refused. Intents written by earlier versions do not contain the wallet's number.
+-- agent's id now, the spend is refused.
 local wallet_number = agent[17] or ''
-local replaced = approving and intent[3] and intent[3] ~= wallet_number
+local replaced = approving and intent[3] ~= wallet_number
 if not replaced and not agent[3] and not agent[10] and not agent_exists(@KEYS.agent, @KEYS.agent_keys) then return {'not_found'} end
 if not approving then
   local full = full_of_intents(@KEYS.intent_index)

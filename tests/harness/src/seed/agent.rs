@@ -157,12 +157,10 @@ impl SeedAgent {
         let formed = WellFormed::parse(secret.as_bytes()).expect("a well-formed key");
         let key_id = mint(Kind::VirtualKey);
         let owner = VirtualKeyOwner::new(&account.id, &self.id, &key_id);
-        seed.run(
-            redis::cmd("SET")
-                .arg(keys::virtual_key_lookup(&formed.hash()))
-                .arg(owner.as_stored()),
-        )
-        .await;
+        let hash = formed.hash();
+        let mut lookup = redis::cmd("SET");
+        lookup.arg(keys::virtual_key_lookup(&hash)).arg(owner.as_stored());
+        seed.run(&lookup).await;
         let mut number = redis::cmd("HINCRBY");
         let number: i64 = seed
             .store
@@ -189,6 +187,7 @@ impl SeedAgent {
             ("agent", &self.id),
             ("name", ""),
             ("prefix", formed.shown()),
+            ("hash", &hash),
             ("status", "active"),
             ("created_at", &now),
         ];

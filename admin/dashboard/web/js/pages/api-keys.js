@@ -44,7 +44,7 @@ export default function ApiKeys() {
     { label: 'Status', cell: (key) => html`<${Badge} of=${key.status} />${key.expiresAt && html`<span class="cell-sub">ends <${Time} at=${key.expiresAt} /></span>`}` },
     { label: 'May', wide: true, cell: (key) => html`${key.permissions.join(', ')}${key.allowIps.length > 0 && html`<span class="cell-sub narrow-only">from <bdi>${key.allowIps.join(', ')}</bdi></span>`}` },
     { label: 'From', roomy: true, cell: (key) => (key.allowIps.length === 0 ? html`<span class="muted">anywhere</span>` : html`<bdi>${key.allowIps.join(', ')}</bdi>`) },
-    { label: 'Made by', roomy: true, cell: (key) => (key.createdBy ? html`<${By} id=${key.createdBy} names=${names} />` : html`<span class="muted">unknown</span>`) },
+    { label: 'Made by', roomy: true, cell: (key) => html`<${By} id=${key.createdBy} names=${names} />` },
     { label: 'Last used', wide: true, cell: (key) => html`<${Time} at=${key.lastUsedAt} none="never" />` },
     { label: 'Actions', hidden: true, cell: (key) => (key.status === 'active' ? html`<span class="cell-actions"><${ActionButton} small kind="danger"
       run=${() => revoke(key)} aria-label=${`Revoke the API key ${called(key)}`}>Revoke<//></span>` : '') },

@@ -167,7 +167,7 @@ fn framing_counts() {
     assert_eq!(
         older.estimate(&parts).unwrap().get(),
         (4 + 500) * 1_000,
-        "a table of an earlier version has no such lines"
+        "without these lines"
     );
 }
 

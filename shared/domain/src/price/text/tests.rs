@@ -1,6 +1,5 @@
 //! Reading the table: versions follow the content, and refusals name the model and the field.
 
-use super::version_of;
 use crate::price::PriceTable;
 use crate::price::import::{OPENAI, import_litellm};
 use crate::price::tests::builtin;
@@ -215,16 +214,4 @@ fn a_table_with_imported_snapshots_is_read_back() {
             assert_eq!(price(&read), price(&table), "{name}");
         }
     }
-}
-
-/// A table that an earlier version merged has the alias as well.
-#[test]
-fn a_name_of_a_model_is_no_alias() {
-    let text = builtin().to_text().unwrap();
-    let text = text.replacen("\"aliases\":[\"", "\"aliases\":[\"gpt-4o-mini\",\"", 1);
-    let version = version_of(&text);
-    assert_ne!(version, builtin().version());
-    let read = PriceTable::from_text(&version, &text).unwrap();
-    assert_eq!(read.version(), version);
-    assert_eq!(read.known("gpt-4o-mini").unwrap().name(), "gpt-4o-mini");
 }

@@ -26,7 +26,7 @@ const COLUMNS = [
   { label: 'After', num: true, cell: ({ field, after }) => value(field, after) },
 ];
 
-/** @param {{data: object}} props `data.previous` has the old values; earlier versions did not write it */
+/** @param {{data: object}} props `data.previous` has the old values, where something was changed */
 export function Changes({ data }) {
   const { previous, fields } = data ?? {};
   if (!previous || !fields) return null;

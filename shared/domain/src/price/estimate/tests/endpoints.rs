@@ -21,11 +21,7 @@ fn kept_reasoning_counts_its_allowance() {
     assert_eq!(estimate(text, 2), 2 * 700 * 1_000);
     assert_eq!(estimate(text, 3), 3 * 700 * 2_000);
     let older = text.replace("reasoning_tokens = 700\n", "");
-    assert_eq!(
-        estimate(&older, 1),
-        25_000 * 2_000,
-        "a table of an earlier version has no such line"
-    );
+    assert_eq!(estimate(&older, 1), 25_000 * 2_000, "without this line");
     let none = text.replace("= 700", "= 0");
     assert_eq!(estimate(&none, 3), 0);
 }
