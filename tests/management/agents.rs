@@ -287,24 +287,22 @@ async fn the_plan_limits_custom_agents_in_live_mode_only() {
     assert_eq!(place, format!("{} live {id} {wallet}", account.id));
 }
 
-/// Clients resolve `.` and `..` in paths, so no new agent or run may have these names (D6). Existing ones can be read
-/// and frozen.
+/// Clients resolve `.` and `..` in paths, so no agent or run may have these names (D6).
 #[tokio::test]
 async fn a_name_that_no_path_holds_is_refused_where_it_is_taken_in() {
     let world = World::start().await;
     let (account, _) = world.account("builder").await;
-    account.agent("..").virtual_key().await;
     let key = account.issue(Mode::Live, FULL, &[], None).await;
     let mut client = RawClient::connect(world.admin.addr()).await;
-    for (request, status) in [
-        ("GET /v1/agents/..", 200),
-        ("POST /v1/agents/../freeze", 200),
-        ("GET /v1/policies?agentId=..", 200),
-        ("GET /v1/agents/../runs/..", 404),
-        ("POST /v1/agents/../runs/..", 400),
-        ("POST /v1/agents/../virtual-keys", 400),
-        ("POST /v1/agents/./provider-keys", 400),
-        ("POST /v1/policies/..", 400),
+    for request in [
+        "GET /v1/agents/..",
+        "POST /v1/agents/../freeze",
+        "GET /v1/policies?agentId=..",
+        "GET /v1/agents/bot/runs/..",
+        "POST /v1/agents/bot/runs/..",
+        "POST /v1/agents/../virtual-keys",
+        "POST /v1/agents/./provider-keys",
+        "POST /v1/policies/..",
     ] {
         let head = format!(
             "{request} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Length: 0\r\n\r\n",
@@ -312,8 +310,7 @@ async fn a_name_that_no_path_holds_is_refused_where_it_is_taken_in() {
         );
         assert!(client.send(head).await, "{request}");
         let reply = client.reply(SOON).await.expect(request);
-        assert_eq!(reply.status, status, "{request}: {}", reply.text());
         let says_why = reply.text().contains("must not be `.` or `..`");
-        assert_eq!(says_why, status == 400, "{request}: {}", reply.text());
+        assert!(reply.status == 400 && says_why, "{request}: {}", reply.text());
     }
 }

@@ -12,7 +12,7 @@ use crate::state::{ApiState, Call};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Problem, Reply, operations, require_new_run_id, require_run_id};
+use endpoint::{Answer, Code, Problem, Reply, operations, require_run_id};
 use serde::Serialize;
 use store::run::Run;
 use store::run::end::{End, Ended, end as end_run};
@@ -116,8 +116,7 @@ pub async fn get(call: Call) -> Answer {
 /// # Errors
 /// 400, 404, 409 for a run that already ended with the other status, 503.
 pub async fn end(call: Call) -> Answer {
-    let (agent, run) = (call.agent()?, call.param("runId"));
-    require_new_run_id("The run id", run)?;
+    let (agent, run) = (call.agent()?, run_id(&call)?);
     let body = call.body()?.only(&["status"])?;
     let status = body.string("status")?.required("status")?;
     let how = match status.as_str() {

@@ -47,7 +47,7 @@ pub use reply::{Answer, Reply, Success};
 pub use request_id::generated as new_request_id;
 pub use route::{Access, Base, Flag, Modes, PREFIXES, Rate, Route};
 pub use router::Paths;
-pub use run_id::{require_new_run_id, require_run_id};
+pub use run_id::require_run_id;
 pub use time_range::{TimeRange, require_order};
 pub use wallet_name::WalletName;
 pub use whole_number::whole_number;

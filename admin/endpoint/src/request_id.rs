@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use domain::id::Kind;
-use domain::names::is_run_id;
+use domain::names::is_request_id;
 
 /// Header with the id of a request, chosen by the caller or generated.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -10,7 +10,7 @@ pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 /// Returns the id of a request.
 pub(super) fn choose(headers: &HeaderMap) -> HeaderValue {
     let sent = headers.get(X_REQUEST_ID);
-    match sent.filter(|id| is_run_id(id.as_bytes())) {
+    match sent.filter(|id| is_request_id(id.as_bytes())) {
         Some(id) => id.clone(),
         None => generated(),
     }

@@ -14,19 +14,10 @@ pub fn require_run_id(what: &str, id: &str) -> Result<(), Problem> {
     if is_run_id(id.as_bytes()) && WellFormed::parse(id.as_bytes()).is_none() {
         return Ok(());
     }
+    require_no_dot_segment(what, id)?;
     let message =
         format!("{what} must be 1 to {RUN_ID_MAX} characters of A-Z a-z 0-9 . _ : - and no virtual key.");
     Err(Problem::validation(message))
-}
-
-/// Refuses an id that is not allowed for a new run. Read-only operations accept the ids of existing runs with such
-/// names.
-///
-/// # Errors
-/// 400 with a message that begins with `what`.
-pub fn require_new_run_id(what: &str, id: &str) -> Result<(), Problem> {
-    require_run_id(what, id)?;
-    require_no_dot_segment(what, id)
 }
 
 impl Fields<'_> {
@@ -37,7 +28,7 @@ impl Fields<'_> {
     pub fn run_id(&self) -> Result<Option<String>, Problem> {
         let id = self.string("runId")?.value();
         if let Some(id) = &id {
-            require_new_run_id("runId", id)?;
+            require_run_id("runId", id)?;
         }
         Ok(id)
     }

@@ -271,11 +271,14 @@ fn run_of(headers: &HeaderMap) -> Result<Run, Rejection> {
     let Some(value) = values.next() else {
         return new_run(Kind::Request.mint(clock::now_ms()));
     };
-    let id = std::str::from_utf8(value.as_bytes())
+    let sent = value.as_bytes();
+    if names::is_dot_segment(sent) {
+        return Err(refused(names::NO_DOT_SEGMENT));
+    }
+    let id = std::str::from_utf8(sent)
         .ok()
-        .filter(|id| names::is_run_id(id.as_bytes()) && WellFormed::parse(id.as_bytes()).is_none());
+        .filter(|_| names::is_run_id(sent) && WellFormed::parse(sent).is_none());
     match (id, values.next()) {
-        (Some(id), None) if names::is_dot_segment(id.as_bytes()) => Err(refused(names::NO_DOT_SEGMENT)),
         (Some(id), None) => Ok(Run {
             id: id.to_owned(),
             named: true,

@@ -149,7 +149,7 @@ fn request_id(session: &ServerSession) -> String {
     let sent = session
         .get_header(names::REQUEST_ID)
         .and_then(|value| value.to_str().ok());
-    match sent.filter(|id| domain::names::is_run_id(id.as_bytes())) {
+    match sent.filter(|id| domain::names::is_request_id(id.as_bytes())) {
         Some(id) => id.to_owned(),
         None => refused_head::new_request_id(),
     }

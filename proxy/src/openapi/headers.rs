@@ -2,7 +2,7 @@
 
 use crate::reply::names;
 use domain::denial::Denial;
-use domain::names::{NEW_NAME_PATTERN, RUN_ID_MAX};
+use domain::names::{NAME_PATTERN, RUN_ID_MAX};
 use http::HeaderName;
 use openapi::parts::{self, header_reference};
 use openapi::{Json, object};
@@ -106,9 +106,7 @@ pub(super) fn request_id() -> Json {
 /// Builds the header parameters of a call. `can_stream`: whether its answer can be a stream.
 pub(super) fn call(can_stream: bool) -> Vec<Json> {
     let run = "Calls of an agent with the same run id share the per-run limit, also after the agent restarts. Without it each call is a run of its own.";
-    let schema = text()
-        .with("maxLength", RUN_ID_MAX)
-        .with("pattern", NEW_NAME_PATTERN);
+    let schema = text().with("maxLength", RUN_ID_MAX).with("pattern", NAME_PATTERN);
     let mut all = vec![
         parameter("X-Service-Run-Id", run, schema.example("nightly-42")),
         request_id(),

@@ -19,11 +19,10 @@ pub const NO_DOT_SEGMENT: &str =
     "must not be `.` or `..`: clients resolve these parts of a path before they send it";
 /// Pattern of a name that is not a dot segment, for JSON Schema without look-ahead. The schema also has the longest
 /// length.
-pub const NEW_NAME_PATTERN: &str = r"^(\.{0,2}[A-Za-z0-9_:-]|\.{3})[A-Za-z0-9._:-]*$";
+pub const NAME_PATTERN: &str = r"^(\.{0,2}[A-Za-z0-9_:-]|\.{3})[A-Za-z0-9._:-]*$";
 
 /// Returns whether the name is a dot segment of a path (RFC 3986 §5.2.4). Clients resolve these, even as `%2e%2e`, so
-/// that no path reaches an object of this name. New names of this form are refused; existing records with one stay
-/// readable.
+/// that no path reaches an object of this name.
 pub fn is_dot_segment(name: &[u8]) -> bool {
     matches!(name, b"." | b"..")
 }
@@ -53,11 +52,16 @@ pub fn looks_like_an_id(name: &str) -> bool {
 
 /// Whether this may name an agent. `user` names the account's own wallet and is reserved (D61).
 pub fn is_agent_id(name: &str) -> bool {
-    well_formed(name.as_bytes(), AGENT_ID_MAX) && name != "user"
+    well_formed(name.as_bytes(), AGENT_ID_MAX) && !is_dot_segment(name.as_bytes()) && name != "user"
 }
 
 /// Returns whether this may name a run.
 pub fn is_run_id(name: &[u8]) -> bool {
+    is_request_id(name) && !is_dot_segment(name)
+}
+
+/// Returns whether this may be the caller's id of a request, which is part of no path.
+pub fn is_request_id(name: &[u8]) -> bool {
     well_formed(name, RUN_ID_MAX)
 }
 
@@ -76,9 +80,9 @@ mod tests {
     }
 
     #[test]
-    fn dot_segments_are_names_of_old_records_only() {
+    fn dot_segments_name_no_agent_and_no_run() {
         for name in [".", ".."] {
-            assert!(is_agent_id(name) && is_run_id(name.as_bytes()) && is_dot_segment(name.as_bytes()));
+            assert!(!is_agent_id(name) && !is_run_id(name.as_bytes()) && is_request_id(name.as_bytes()));
         }
     }
 
@@ -121,8 +125,8 @@ mod tests {
     }
 
     #[test]
-    fn the_pattern_of_a_new_name_is_the_rule() {
-        let pattern = regex::Regex::new(NEW_NAME_PATTERN).unwrap();
+    fn the_pattern_of_a_name_is_the_rule() {
+        let pattern = regex::Regex::new(NAME_PATTERN).unwrap();
         let alphabet = [".", "a", "-", ":", "/"];
         let mut names = vec![String::new()];
         for _ in 0..5 {
@@ -131,8 +135,7 @@ mod tests {
                 .flat_map(|name| alphabet.map(|c| format!("{name}{c}")));
             names = longer.chain([String::new()]).collect();
             for name in &names {
-                let is_new = is_run_id(name.as_bytes()) && !is_dot_segment(name.as_bytes());
-                assert_eq!(pattern.is_match(name), is_new, "{name:?}");
+                assert_eq!(pattern.is_match(name), is_run_id(name.as_bytes()), "{name:?}");
             }
         }
     }

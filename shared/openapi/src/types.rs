@@ -9,7 +9,7 @@ use domain::event::EventName;
 use domain::id::Kind;
 use domain::intent;
 use domain::mode::Mode;
-use domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
+use domain::names::{AGENT_ID_MAX, NAME_PATTERN, RUN_ID_MAX};
 use domain::number;
 use domain::permission::Permission;
 use domain::role::Role;
@@ -38,9 +38,9 @@ domain::schema_types! {
     /// A day of the UTC calendar.
     Day = text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Date))).examples([&EXAMPLE_TIME[..10]]);
     /// The id of an agent: created by Tollgate (`agent_…`) or chosen by the caller.
-    AgentId = text().pattern(Some(format!("^[A-Za-z0-9._:-]{{1,{AGENT_ID_MAX}}}$"))).examples(["research-bot"]);
+    AgentId = text().max_length(Some(AGENT_ID_MAX)).pattern(Some(NAME_PATTERN)).examples(["research-bot"]);
     /// The id of a run: 1 to 200 characters that the caller chose.
-    RunId = text().pattern(Some(format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$"))).examples(["nightly-42"]);
+    RunId = text().max_length(Some(RUN_ID_MAX)).pattern(Some(NAME_PATTERN)).examples(["nightly-42"]);
     /// The id of an account.
     AccountId = id(&[Kind::Account]);
     /// The id of a user of the dashboard.

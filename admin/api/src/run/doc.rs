@@ -1,7 +1,7 @@
 //! OpenAPI documentation of runs.
 
 use super::{RunAnswer, RunView};
-use endpoint::doc::field::{agent_id, flag, new_run_id, run_id, words};
+use endpoint::doc::field::{agent_id, flag, run_id, words};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
 
@@ -39,7 +39,6 @@ fn end() -> Doc {
     let body = Body::new("RunEnd").required("status", words(["completed", "failed"]), "Result of the run.");
     Doc::new("POST /agents/{id}/runs/{runId}", "endRun", "End a run")
         .description("Fires `agent.run.completed` or `agent.run.failed`. A run that ended in the other way stays so: 409.")
-        .param("runId", new_run_id(), "The run.")
         .request_body(body)
         .response::<RunAnswer<'_>>(200, "The run, ended; also when it was before.")
         .errors(&[Code::NotFound, Code::Conflict])

@@ -3,7 +3,7 @@
 use super::answer::{Denied, Pending, Settled};
 use super::request::{DESCRIPTION_MAX, RECIPIENT_MAX};
 use domain::intent::Reason;
-use endpoint::doc::field::{amount, currency, free, line, lines, new_agent_id, new_run_id};
+use endpoint::doc::field::{amount, currency, free, line, lines, new_agent_id, run_id};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
 use openapi::Json;
@@ -65,7 +65,7 @@ pub(crate) fn fields(body: Body) -> Body {
             lines(DESCRIPTION_MAX).example("Search credits"),
             "Purpose of the spend.",
         )
-        .optional_or_null("runId", new_run_id(), "The run that it belongs to.")
+        .optional_or_null("runId", run_id(), "The run that it belongs to.")
         .optional_or_null(
             "metadata",
             free().example(Json::from_serialize(&json!({ "invoice": 7731 }))),

@@ -1,7 +1,7 @@
 //! Schemas of the fields of bodies (parsed by [`crate::Fields`]) and of query and path parameters.
 
 use crate::{CURRENCIES, CURSOR_MAX, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
-use domain::names::{AGENT_ID_MAX, ID_PATTERN, NEW_NAME_PATTERN, RUN_ID_MAX};
+use domain::names::{AGENT_ID_MAX, ID_PATTERN, NAME_PATTERN, RUN_ID_MAX};
 use domain::number;
 use domain::printable::HIDDEN;
 use openapi::components::NOT_IN_EXAMPLES;
@@ -220,7 +220,7 @@ pub fn agent_id() -> Json {
 pub fn new_agent_id() -> Json {
     let taken = vec![object([("const", USER.into())]), pattern(ID_PATTERN)];
     let not = object([("anyOf", Json::List(taken))]);
-    new_name(AGENT_ID_MAX).with("not", not).example("research-bot")
+    name(AGENT_ID_MAX).with("not", not).example("research-bot")
 }
 
 /// Excludes the word that names the account's own wallet (decision D61) from a schema.
@@ -228,20 +228,15 @@ fn not_user(schema: Json) -> Json {
     schema.with("not", object([("const", USER.into())]))
 }
 
-/// Returns the schema of an existing run's id, in a path or query.
+/// Returns the schema of a run's id.
 pub fn run_id() -> Json {
-    pattern(&format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$")).example("nightly-42")
+    name(RUN_ID_MAX).example("nightly-42")
 }
 
-/// Returns the schema of the id of a run that a request can start.
-pub fn new_run_id() -> Json {
-    new_name(RUN_ID_MAX).example("nightly-42")
-}
-
-fn new_name(longest: usize) -> Json {
+fn name(longest: usize) -> Json {
     kind("string")
         .with("maxLength", longest)
-        .with("pattern", NEW_NAME_PATTERN)
+        .with("pattern", NAME_PATTERN)
 }
 
 /// Returns the schema of a moment.
