@@ -259,12 +259,12 @@ impl Model {
         self.sum(|charge| charge.period.month == self.period.month)
     }
 
-    /// Whether an agent has a place in `month`.
+    /// Whether an agent has a slot in `month`.
     fn has_slot(&self, agent: &str, month: u64) -> bool {
         self.keeps_slot(agent, month) || self.users(agent, month) > 0
     }
 
-    /// Whether an agent has a place in `month` that is not given back.
+    /// Whether an agent has a slot in `month` that is not given back.
     fn keeps_slot(&self, agent: &str, month: u64) -> bool {
         let extra = self.agents.get(agent).map(|agent| &agent.extra);
         extra.is_some_and(|extra| extra.contains_key(&format!("s{month}")))
@@ -278,7 +278,7 @@ impl Model {
         self.charges.iter().filter(is_user).count()
     }
 
-    /// Number of agents that took a place in `month`.
+    /// Number of agents that took a slot in `month`.
     fn slots(&self, month: u64) -> u64 {
         let took = |agent: &&String| self.has_slot(agent, month);
         self.agents.keys().filter(took).count() as u64

@@ -13,18 +13,18 @@ impl Pass<'_> {
     /// during the scan may be counted twice; the next pass counts it once.
     pub(super) async fn read_archived_intents(&mut self) -> Result<(), StoreError> {
         let accounts = self.accounts;
-        for place in accounts.places() {
-            if self.page(place).archived_intents {
-                self.read_segments(place).await?;
+        for account_mode in accounts.account_modes() {
+            if self.page(account_mode).archived_intents {
+                self.read_segments(account_mode).await?;
             }
         }
         Ok(())
     }
 
-    async fn read_segments(&mut self, place: AccountMode) -> Result<(), StoreError> {
-        let (realm, archive) = (self.accounts.realm(place), self.archive);
+    async fn read_segments(&mut self, account_mode: AccountMode) -> Result<(), StoreError> {
+        let (realm, archive) = (self.accounts.realm(account_mode), self.archive);
         if let Some(why) = self.no_archive.clone() {
-            self.leave_unread(place, &realm.intent_segments(), &why);
+            self.leave_unread(account_mode, &realm.intent_segments(), &why);
             return Ok(());
         }
         let segments = match archive.intent_segments(self.store, realm).await {
@@ -48,7 +48,7 @@ impl Pass<'_> {
                 }
                 Err(StoreError::ArchiveUnavailable(why)) => {
                     let (path, _) = descriptor.paths(realm);
-                    self.leave_unread(place, &path, &why);
+                    self.leave_unread(account_mode, &path, &why);
                     self.no_archive = Some(why);
                     return Ok(());
                 }
@@ -57,18 +57,18 @@ impl Pass<'_> {
             self.count(segment.records().len());
             for intent in segment.records() {
                 let key = realm.intent(&intent.id);
-                self.decided(place, &key, intent);
+                self.decided(account_mode, &key, intent);
             }
         }
         Ok(())
     }
 
     /// Records that archived intents could not be read. One doubt stands for all accounts.
-    fn leave_unread(&mut self, place: AccountMode, record: &str, why: &str) {
+    fn leave_unread(&mut self, account_mode: AccountMode, record: &str, why: &str) {
         if self.unread_intents.is_empty() {
             let reason = format!("archived intents cannot be read: {why}");
             self.unsure(Invariant::Intent, &[record], reason);
         }
-        self.unread_intents.insert(place);
+        self.unread_intents.insert(account_mode);
     }
 }

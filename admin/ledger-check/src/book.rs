@@ -60,22 +60,22 @@ impl Accounts {
         self.index.get(id).copied()
     }
 
-    pub(super) fn id(&self, place: AccountMode) -> &str {
-        &self.ids[place.account]
+    pub(super) fn id(&self, account_mode: AccountMode) -> &str {
+        &self.ids[account_mode.account]
     }
 
-    pub(super) fn realm(&self, place: AccountMode) -> &Realm {
-        &self.realms[place.index()]
+    pub(super) fn realm(&self, account_mode: AccountMode) -> &Realm {
+        &self.realms[account_mode.index()]
     }
 
     /// Returns every account in both modes.
-    pub(super) fn places(&self) -> impl Iterator<Item = AccountMode> + use<> {
+    pub(super) fn account_modes(&self) -> impl Iterator<Item = AccountMode> + use<> {
         (0..self.len()).flat_map(|account| Mode::ALL.map(|mode| AccountMode { account, mode }))
     }
 
     /// Returns the name of an account and mode in comparisons.
-    pub(super) fn word(&self, place: AccountMode) -> &str {
-        &self.words[place.index()]
+    pub(super) fn word(&self, account_mode: AccountMode) -> &str {
+        &self.words[account_mode.index()]
     }
 }
 
@@ -171,8 +171,8 @@ pub(super) struct OwnerRecord {
     pub(super) wallet: Option<u64>,
     pub(super) balance: Option<u64>,
     pub(super) pending: Option<u64>,
-    /// The months with a place in the plan: fields `s<month>`.
-    pub(super) places: BTreeSet<u64>,
+    /// The months with a slot in the plan: fields `s<month>`.
+    pub(super) slots: BTreeSet<u64>,
     /// Sum of its open holds; `None` if invalid.
     pub(super) held: Option<u64>,
     pub(super) counters: Counters,
@@ -198,7 +198,7 @@ impl OwnerRecord {
             wallet: number("wallet_number"),
             balance: number("balance"),
             pending: fields.get("pending").map_or(Some(0), |text| text.parse().ok()),
-            places: fields
+            slots: fields
                 .keys()
                 .filter_map(|name| name.strip_prefix('s')?.parse().ok())
                 .collect(),

@@ -49,10 +49,10 @@ impl Pass<'_> {
                 self.wrong(Invariant::Trail, &[&path], detail);
                 continue;
             };
-            let place = AccountMode { account, mode };
-            let written = self.page(place).audit_seq;
+            let account_mode = AccountMode { account, mode };
+            let written = self.page(account_mode).audit_seq;
             if entries > written {
-                let audit = self.accounts.realm(place).audit();
+                let audit = self.accounts.realm(account_mode).audit();
                 let detail = format!("it covers {entries} entries, but the account has written {written}");
                 self.wrong(Invariant::Trail, &[&audit, &path], detail);
             }

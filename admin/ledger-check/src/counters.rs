@@ -10,9 +10,9 @@ pub(super) const DAYS_KEPT: u64 = 39;
 /// A counter's field, and its fault.
 pub(super) type Wrong = (String, String);
 
-/// Adds an agent to the sums of a month: its charge, and 1 if it has a place in the plan.
-pub(super) fn add_month(sums: (i128, i128), charged: Option<i128>, has_place: bool) -> (i128, i128) {
-    (sums.0 + charged.unwrap_or(0), sums.1 + i128::from(has_place))
+/// Adds an agent to the sums of a month: its charge, and 1 if it has a slot in the plan.
+pub(super) fn add_month(sums: (i128, i128), charged: Option<i128>, has_slot: bool) -> (i128, i128) {
+    (sums.0 + charged.unwrap_or(0), sums.1 + i128::from(has_slot))
 }
 
 /// Returns the fault if the counters of the month's days do not sum to that of the month. All days of the current month

@@ -27,8 +27,11 @@ impl Pass<'_> {
     /// Checks the held amounts of every account with open holds.
     pub(super) async fn check_held(&mut self) -> Result<(), StoreError> {
         let accounts = self.accounts;
-        for place in accounts.places().filter(|place| place.mode == Mode::Live) {
-            let owners = self.page(place).owners.iter();
+        for account_mode in accounts
+            .account_modes()
+            .filter(|account_mode| account_mode.mode == Mode::Live)
+        {
+            let owners = self.page(account_mode).owners.iter();
             let holding = owners.filter(|(_, owner)| {
                 owner.record.as_ref().is_some_and(|record| record.held != Some(0))
                     || owner.holds.iter().any(|hold| hold.state == State::Open)
@@ -40,12 +43,12 @@ impl Pass<'_> {
             // Agents whose amount is not known to be right.
             let mut open = agents;
             for _ in 0..ATTEMPTS {
-                if open.is_empty() || self.compare_held(place, &mut open).await? {
+                if open.is_empty() || self.compare_held(account_mode, &mut open).await? {
                     open.clear();
                     break;
                 }
             }
-            let realm = accounts.realm(place);
+            let realm = accounts.realm(account_mode);
             for agent in &open {
                 let record = format!("{} {HELD}", realm.agent(agent));
                 let reason = "it differs from its open holds, but calls began during each read";
@@ -59,10 +62,10 @@ impl Pass<'_> {
     /// amounts are right from `agents`.
     async fn compare_held(
         &mut self,
-        place: AccountMode,
+        account_mode: AccountMode,
         agents: &mut BTreeSet<String>,
     ) -> Result<bool, StoreError> {
-        let (store, realm) = (self.store, self.accounts.realm(place));
+        let (store, realm) = (self.store, self.accounts.realm(account_mode));
         let bucket = realm.bucket();
         let audit_seq = ModeField::AuditSeq.name(Mode::Live);
         let state = Read::fields(bucket, realm.record(), &[VERSION, &audit_seq]);
@@ -72,7 +75,7 @@ impl Pass<'_> {
         let listed = answers.read::<Vec<(String, f64)>>().unwrap_or_default();
         let mut ids: BTreeSet<String> = listed.into_iter().map(|(id, _)| id).collect();
         // Also holds that the index lacks.
-        for owner in self.page(place).owners.values() {
+        for owner in self.page(account_mode).owners.values() {
             let open = owner.holds.iter().filter(|hold| hold.state == State::Open);
             ids.extend(open.map(|hold| hold.id.clone()));
         }
@@ -93,7 +96,7 @@ impl Pass<'_> {
         let mut sums: BTreeMap<String, u128> = BTreeMap::new();
         for id in &ids {
             let hold = values.next().flatten().and_then(|text| Hold::parse(id, &text));
-            if let Some(hold) = hold.filter(|hold| hold.name.account == self.accounts.id(place)) {
+            if let Some(hold) = hold.filter(|hold| hold.name.account == self.accounts.id(account_mode)) {
                 *sums.entry(hold.name.agent).or_default() += u128::from(hold.estimate.get());
             }
         }

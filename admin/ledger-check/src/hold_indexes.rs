@@ -15,8 +15,8 @@ impl Pass<'_> {
     pub(super) async fn read_hold_indexes(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let buckets: BTreeSet<Bucket> = accounts
-            .places()
-            .map(|place| accounts.realm(place).bucket())
+            .account_modes()
+            .map(|account_mode| accounts.realm(account_mode).bucket())
             .collect();
         let kept_since = server_clock::now_ms(store)
             .await?

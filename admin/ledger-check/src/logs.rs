@@ -26,7 +26,7 @@ impl Pass<'_> {
     /// Checks that the archived part of each audit trail and the lines in the store are as many as were written.
     async fn read_audit_sizes(&mut self) -> Result<(), StoreError> {
         let accounts = self.accounts;
-        let mut wanted: Vec<AccountMode> = accounts.places().collect();
+        let mut wanted: Vec<AccountMode> = accounts.account_modes().collect();
         for _ in 0..ATTEMPTS {
             wanted = self.compare_audit_sizes(wanted).await?;
         }
@@ -35,9 +35,9 @@ impl Pass<'_> {
     }
 
     /// Adds a doubt for each audit log of which a part was archived in each attempt to read it.
-    fn archived_meanwhile(&mut self, places: &[AccountMode]) {
-        for place in places {
-            let audit = self.accounts.realm(*place).audit();
+    fn archived_meanwhile(&mut self, account_modes: &[AccountMode]) {
+        for account_mode in account_modes {
+            let audit = self.accounts.realm(*account_mode).audit();
             let reason = "a part of it was archived during each read";
             self.unsure(Invariant::AuditSequence, &[&audit], reason);
         }
@@ -46,36 +46,36 @@ impl Pass<'_> {
     /// Compares the sizes of audit logs. Returns those of which a part was archived meanwhile.
     async fn compare_audit_sizes(
         &mut self,
-        places: Vec<AccountMode>,
+        account_modes: Vec<AccountMode>,
     ) -> Result<Vec<AccountMode>, StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let mut again = Vec::new();
-        let jobs = places.into_iter().map(|place| {
-            let realm = accounts.realm(place);
+        let jobs = account_modes.into_iter().map(|account_mode| {
+            let realm = accounts.realm(account_mode);
             let base = || archived(realm);
             let size = Read::list_length(realm.bucket(), realm.audit());
             let seq = Read::field(
                 realm.bucket(),
                 realm.record(),
-                &ModeField::AuditSeq.name(place.mode),
+                &ModeField::AuditSeq.name(account_mode.mode),
             );
-            Job::new([base(), size, seq, base()], place)
+            Job::new([base(), size, seq, base()], account_mode)
         });
-        drive(store, jobs, |place, mut answers| {
+        drive(store, jobs, |account_mode, mut answers| {
             let Some(base) = answers.read::<Option<u64>>() else {
-                let key = accounts.realm(place).audit_base();
+                let key = accounts.realm(account_mode).audit_base();
                 return self.wrong(Invariant::AuditSequence, &[&key], "it is malformed");
             };
             let base = base.unwrap_or(0);
             let size = answers.read::<u64>();
             let now = answers.number().unwrap_or(0);
             if answers.number().unwrap_or(0) != base {
-                return again.push(place);
+                return again.push(account_mode);
             }
-            let given = self.page(place).audit_seq;
+            let given = self.page(account_mode).audit_seq;
             let last = size.map(|size| base.saturating_add(size));
             if last.is_none_or(|last| last < given || last > now) {
-                let key = accounts.realm(place).audit();
+                let key = accounts.realm(account_mode).audit();
                 let assigned = now.max(given);
                 let detail = match size {
                     None => "it is not a list".to_owned(),
@@ -91,7 +91,7 @@ impl Pass<'_> {
     }
 
     async fn read_audit(&mut self) -> Result<(), StoreError> {
-        let mut wanted: Vec<AccountMode> = self.accounts.places().collect();
+        let mut wanted: Vec<AccountMode> = self.accounts.account_modes().collect();
         for _ in 0..ATTEMPTS {
             wanted = self.read_audit_lines(wanted).await?;
         }
@@ -100,46 +100,49 @@ impl Pass<'_> {
     }
 
     /// Reads the lines of audit logs. Returns the logs of which a part was archived meanwhile.
-    async fn read_audit_lines(&mut self, places: Vec<AccountMode>) -> Result<Vec<AccountMode>, StoreError> {
+    async fn read_audit_lines(
+        &mut self,
+        account_modes: Vec<AccountMode>,
+    ) -> Result<Vec<AccountMode>, StoreError> {
         let (store, accounts) = (self.store, self.accounts);
-        let sizes: Vec<(AccountMode, u64)> = places
+        let sizes: Vec<(AccountMode, u64)> = account_modes
             .into_iter()
-            .map(|place| (place, self.page(place).audit_seq))
+            .map(|account_mode| (account_mode, self.page(account_mode).audit_seq))
             .collect();
-        let bases = sizes.iter().map(|(place, seq)| {
-            let realm = accounts.realm(*place);
+        let bases = sizes.iter().map(|(account_mode, seq)| {
+            let realm = accounts.realm(*account_mode);
             let length = Read::list_length(realm.bucket(), realm.audit());
-            Job::new([archived(realm), length], (*place, *seq))
+            Job::new([archived(realm), length], (*account_mode, *seq))
         });
         let mut live = Vec::new();
-        drive(store, bases, |(place, seq), mut answers| {
+        drive(store, bases, |(account_mode, seq), mut answers| {
             let base = answers.number().unwrap_or(0);
             // Lines that the list lacks are reported with its size.
             let length = answers.read::<u64>().unwrap_or(0);
-            live.push((place, base, seq.saturating_sub(base).min(length)));
+            live.push((account_mode, base, seq.saturating_sub(base).min(length)));
         })
         .await?;
-        let jobs = live.iter().flat_map(|(place, base, size)| {
-            let realm = accounts.realm(*place);
+        let jobs = live.iter().flat_map(|(account_mode, base, size)| {
+            let realm = accounts.realm(*account_mode);
             (0..*size).step_by(BATCH).map(move |first| {
                 let count = (size - first).min(BATCH as u64);
                 let lines = Read::list(realm.bucket(), realm.audit(), first, count);
-                Job::new([lines, archived(realm)], (*place, *base, first)).with_weight(BATCH)
+                Job::new([lines, archived(realm)], (*account_mode, *base, first)).with_weight(BATCH)
             })
         });
         let mut again = Vec::new();
-        drive(store, jobs, |(place, base, first), mut answers| {
+        drive(store, jobs, |(account_mode, base, first), mut answers| {
             let entries = answers.read::<Vec<Vec<u8>>>().unwrap_or_default();
             if answers.number().unwrap_or(0) != base {
-                if again.last() != Some(&place) {
-                    again.push(place);
+                if again.last() != Some(&account_mode) {
+                    again.push(account_mode);
                 }
                 return;
             }
             self.count(entries.len());
             let mut numbers = entries.iter().zip(base + first + 1..);
             if let Some((entry, number)) = numbers.find(|(entry, number)| leading(entry) != Some(*number)) {
-                let key = accounts.realm(place).audit();
+                let key = accounts.realm(account_mode).audit();
                 let found =
                     leading(entry).map_or("a line without number".to_owned(), |is| format!("entry {is}"));
                 let detail = format!("entry {number} is missing: {found} is in its place");
@@ -153,39 +156,39 @@ impl Pass<'_> {
     async fn read_intent_lists(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let mut lists = Vec::new();
-        for place in accounts.places() {
-            let prefix = accounts.realm(place).keys().prefix();
-            let names = self.page(place).intent_lists.iter();
-            lists.extend(names.map(|name| (place, format!("{prefix}{name}"))));
+        for account_mode in accounts.account_modes() {
+            let prefix = accounts.realm(account_mode).keys().prefix();
+            let names = self.page(account_mode).intent_lists.iter();
+            lists.extend(names.map(|name| (account_mode, format!("{prefix}{name}"))));
         }
-        let jobs = lists.into_iter().map(|(place, key)| {
-            let bucket = accounts.realm(place).bucket();
+        let jobs = lists.into_iter().map(|(account_mode, key)| {
+            let bucket = accounts.realm(account_mode).bucket();
             let read = match waits(&key) {
                 true => Read::sorted_length(bucket, &key),
                 false => Read::list_length(bucket, &key),
             };
-            Job::new([read], (place, key))
+            Job::new([read], (account_mode, key))
         });
         let mut sized = Vec::new();
-        drive(store, jobs, |(place, key), mut answers| {
+        drive(store, jobs, |(account_mode, key), mut answers| {
             match answers.read::<u64>() {
-                Some(size) => sized.push((place, key, size)),
+                Some(size) => sized.push((account_mode, key, size)),
                 None => self.wrong(Invariant::Intent, &[&key], "it is not a list of intents"),
             }
         })
         .await?;
-        let jobs = sized.iter().flat_map(|(place, key, size)| {
-            let bucket = accounts.realm(*place).bucket();
+        let jobs = sized.iter().flat_map(|(account_mode, key, size)| {
+            let bucket = accounts.realm(*account_mode).bucket();
             (0..*size).step_by(BATCH).map(move |first| {
                 let count = BATCH as u64;
                 let read = match waits(key) {
                     true => Read::sorted(bucket, key, first, count),
                     false => Read::list(bucket, key, first, count),
                 };
-                Job::new([read], (*place, key.as_str())).with_weight(BATCH / 2)
+                Job::new([read], (*account_mode, key.as_str())).with_weight(BATCH / 2)
             })
         });
-        drive(store, jobs, |(place, key), mut answers| {
+        drive(store, jobs, |(account_mode, key), mut answers| {
             let ids: Vec<String> = match waits(key) {
                 true => {
                     let scored = answers.read::<Vec<(String, f64)>>().unwrap_or_default();
@@ -204,7 +207,7 @@ impl Pass<'_> {
                 IntentIndex::State(state) => ["state", state],
             };
             for id in ids {
-                self.reconcile(Comparison::IntentList, Side::Match, (place, &id), &parts);
+                self.reconcile(Comparison::IntentList, Side::Match, (account_mode, &id), &parts);
             }
         })
         .await

@@ -13,21 +13,21 @@ impl Pass<'_> {
         self.read_held().await?;
         let (store, accounts) = (self.store, self.accounts);
         let mut sets = Vec::new();
-        for place in accounts.places() {
-            let owners = self.page(place).open_escrows.iter();
-            sets.extend(owners.map(|owner| (place, owner.clone())));
+        for account_mode in accounts.account_modes() {
+            let owners = self.page(account_mode).open_escrows.iter();
+            sets.extend(owners.map(|owner| (account_mode, owner.clone())));
         }
-        let jobs = sets.into_iter().map(|(place, owner)| {
-            let realm = accounts.realm(place);
+        let jobs = sets.into_iter().map(|(account_mode, owner)| {
+            let realm = accounts.realm(account_mode);
             Job::new(
                 [Read::set(realm.bucket(), realm.open_escrows(&owner))],
-                (place, owner),
+                (account_mode, owner),
             )
             .with_weight(20)
         });
         let mut members = Vec::new();
-        drive(store, jobs, |(place, owner), mut answers| {
-            let key = accounts.realm(place).open_escrows(&owner);
+        drive(store, jobs, |(account_mode, owner), mut answers| {
+            let key = accounts.realm(account_mode).open_escrows(&owner);
             match answers.read::<Vec<u64>>() {
                 None => self.wrong(
                     Invariant::EscrowState,
@@ -36,26 +36,30 @@ impl Pass<'_> {
                 ),
                 Some(numbers) => {
                     self.count(numbers.len());
-                    members.extend(numbers.into_iter().map(|number| (place, owner.clone(), number)));
+                    members.extend(
+                        numbers
+                            .into_iter()
+                            .map(|number| (account_mode, owner.clone(), number)),
+                    );
                 }
             }
         })
         .await?;
         let fields = ["status", "from_owner", "to_account", "to_owner"].map(str::to_owned);
-        let jobs = members.into_iter().map(|(place, owner, number)| {
-            let realm = accounts.realm(place);
+        let jobs = members.into_iter().map(|(account_mode, owner, number)| {
+            let realm = accounts.realm(account_mode);
             let record = Read::fields(realm.bucket(), realm.escrow(number), &fields);
-            Job::new([record], (place, owner, number))
+            Job::new([record], (account_mode, owner, number))
         });
-        drive(store, jobs, |(place, owner, number), mut answers| {
+        drive(store, jobs, |(account_mode, owner, number), mut answers| {
             let record = answers.read::<[Option<String>; 4]>().unwrap_or_default();
             let [status, from, to_account, to] = record.each_ref().map(Option::as_deref);
             let named =
-                from == Some(&owner) || (to_account == Some(accounts.id(place)) && to == Some(&owner));
+                from == Some(&owner) || (to_account == Some(accounts.id(account_mode)) && to == Some(&owner));
             if named && matches!(status, Some("funded" | "disputed")) {
                 return;
             }
-            let realm = accounts.realm(place);
+            let realm = accounts.realm(account_mode);
             let (set, escrow) = (realm.open_escrows(&owner), realm.escrow(number));
             let status = status.unwrap_or("missing");
             let detail = match named {
@@ -70,23 +74,23 @@ impl Pass<'_> {
     async fn read_held(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let mut held = Vec::new();
-        for place in accounts.places() {
-            for escrow in std::mem::take(&mut self.page(place).held) {
-                let payer = accounts.realm(place);
-                let is_own = escrow.to_account == accounts.id(place);
+        for account_mode in accounts.account_modes() {
+            for escrow in std::mem::take(&mut self.page(account_mode).held) {
+                let payer = accounts.realm(account_mode);
+                let is_own = escrow.to_account == accounts.id(account_mode);
                 let owners = [
                     Some(&escrow.from_owner),
                     Some(&escrow.to_owner).filter(|_| is_own),
                 ];
                 let sets = owners.into_iter().flatten();
                 let sets = sets.map(|owner| (payer.bucket(), payer.open_escrows(owner)));
-                held.extend(sets.map(|(bucket, set)| (place, escrow.number, bucket, set)));
+                held.extend(sets.map(|(bucket, set)| (account_mode, escrow.number, bucket, set)));
             }
         }
-        let jobs = held.into_iter().map(|(place, number, bucket, set)| {
+        let jobs = held.into_iter().map(|(account_mode, number, bucket, set)| {
             Job::new(
                 [Read::is_member(bucket, &set, &number.to_string())],
-                (place, number, set),
+                (account_mode, number, set),
             )
         });
         let mut missing = Vec::new();
@@ -96,8 +100,8 @@ impl Pass<'_> {
             }
         })
         .await?;
-        let jobs = missing.into_iter().map(|(place, number, set)| {
-            let realm = accounts.realm(place);
+        let jobs = missing.into_iter().map(|(account_mode, number, set)| {
+            let realm = accounts.realm(account_mode);
             let key = realm.escrow(number);
             Job::new([Read::field(realm.bucket(), &key, "status")], (set, key))
         });

@@ -90,7 +90,7 @@ impl<'a> Pass<'a> {
             noted: Vec::new(),
             accounts,
             progress,
-            pages: accounts.places().map(|_| Page::default()).collect(),
+            pages: accounts.account_modes().map(|_| Page::default()).collect(),
             records: vec![Fields::new(); accounts.len()],
             reconciliation,
             found: Findings::default(),
@@ -138,10 +138,10 @@ impl<'a> Pass<'a> {
             left_out,
         } = pass.reconciliation.finish();
         mismatch.retain(|mismatch| {
-            let place = place_named(pass.accounts, &mismatch.place);
+            let account_mode = account_mode_named(pass.accounts, &mismatch.account_mode);
             let is_unread = mismatch.comparison.is_of_trail()
-                && place.is_some_and(|place| pass.incomplete.contains(&place));
-            !is_unread && !may_be_archived(mismatch, place, &pass.unread_intents)
+                && account_mode.is_some_and(|account_mode| pass.incomplete.contains(&account_mode));
+            !is_unread && !may_be_archived(mismatch, account_mode, &pass.unread_intents)
         });
         let (found, accounts) = (&mut pass.found, pass.accounts);
         for mismatch in foreign_left_out(store, accounts, mismatch).await? {
@@ -166,12 +166,12 @@ impl<'a> Pass<'a> {
         }
     }
 
-    pub(super) fn page(&mut self, place: AccountMode) -> &mut Page {
-        &mut self.pages[place.index()]
+    pub(super) fn page(&mut self, account_mode: AccountMode) -> &mut Page {
+        &mut self.pages[account_mode.index()]
     }
 
-    pub(super) fn owner(&mut self, place: AccountMode, owner: &str) -> &mut Owner {
-        let owners = &mut self.page(place).owners;
+    pub(super) fn owner(&mut self, account_mode: AccountMode, owner: &str) -> &mut Owner {
+        let owners = &mut self.page(account_mode).owners;
         if !owners.contains_key(owner) {
             owners.insert(owner.to_owned(), Owner::default());
         }
@@ -183,11 +183,11 @@ impl<'a> Pass<'a> {
         &mut self,
         comparison: Comparison,
         side: Side,
-        (place, key): (AccountMode, &str),
+        (account_mode, key): (AccountMode, &str),
         parts: &[&str],
     ) {
         self.reconciliation
-            .add(comparison, side, (self.accounts.word(place), key), parts);
+            .add(comparison, side, (self.accounts.word(account_mode), key), parts);
     }
 
     /// Like [`Self::reconcile`], if the sides may belong to different accounts.
@@ -210,11 +210,15 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Returns whether archived intents that could not be read, those of `unread`, may explain a mismatch in `place`.
-fn may_be_archived(mismatch: &Mismatch, place: Option<AccountMode>, unread: &HashSet<AccountMode>) -> bool {
+/// Returns whether archived intents that could not be read, those of `unread`, may explain a mismatch.
+fn may_be_archived(
+    mismatch: &Mismatch,
+    account_mode: Option<AccountMode>,
+    unread: &HashSet<AccountMode>,
+) -> bool {
     match mismatch.comparison {
         Comparison::IntentTransaction | Comparison::TrailIntent => {
-            place.is_some_and(|place| unread.contains(&place))
+            account_mode.is_some_and(|account_mode| unread.contains(&account_mode))
         }
         // The intent may be another account's.
         Comparison::EscrowWinner => !unread.is_empty(),
@@ -268,9 +272,9 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
         list(&mismatch.records),
         list(&mismatch.matches)
     );
-    let place = place_named(accounts, &mismatch.place);
-    let key = match (subject, place) {
-        (Subject::Intent, Some(place)) => accounts.realm(place).intent(&mismatch.key),
+    let account_mode = account_mode_named(accounts, &mismatch.account_mode);
+    let key = match (subject, account_mode) {
+        (Subject::Intent, Some(account_mode)) => accounts.realm(account_mode).intent(&mismatch.key),
         (Subject::Deposit, _) => format!("deposit {}", mismatch.key),
         (Subject::Escrow, _) => format!("escrow {}", mismatch.key),
         (Subject::Intent | Subject::Key, _) => mismatch.key.clone(),
@@ -279,8 +283,8 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
         return found.add(invariant, &[&key], detail);
     }
     let mut records = vec![key];
-    if let Some(place) = place {
-        let audit = accounts.realm(place).audit();
+    if let Some(account_mode) = account_mode {
+        let audit = accounts.realm(account_mode).audit();
         records.extend(mismatch.entries.iter().map(|seq| format!("{audit} {seq}")));
     }
     let records: Vec<&str> = records.iter().map(String::as_str).collect();
@@ -306,8 +310,8 @@ fn doubt((comparison, parts): (Comparison, usize)) -> Doubt {
     }
 }
 
-/// Returns the place for the word of a comparison.
-fn place_named(accounts: &Accounts, word: &str) -> Option<AccountMode> {
+/// Returns account and mode for the word of a comparison.
+fn account_mode_named(accounts: &Accounts, word: &str) -> Option<AccountMode> {
     let (account, mode) = word.split_once(' ')?;
     Some(AccountMode {
         account: accounts.find(account)?,

@@ -42,32 +42,32 @@ type Judged = (String, BTreeSet<String>);
 impl Pass<'_> {
     /// Compares limits, freezes and active keys of all accounts.
     pub(super) async fn check_policies(&mut self) -> Result<(), StoreError> {
-        for place in self.accounts.places() {
-            let agents = self.judged_agents(place).await?;
-            self.compare_agents(place, agents).await?;
-            self.compare_account(place).await?;
-            if place.mode == Mode::Live {
-                self.compare_active_keys(place).await?;
+        for account_mode in self.accounts.account_modes() {
+            let agents = self.judged_agents(account_mode).await?;
+            self.compare_agents(account_mode, agents).await?;
+            self.compare_account(account_mode).await?;
+            if account_mode.mode == Mode::Live {
+                self.compare_active_keys(account_mode).await?;
             }
         }
         Ok(())
     }
 
     /// Returns all agents, also those that only a policy or the list of frozen agents names.
-    async fn judged_agents(&mut self, place: AccountMode) -> Result<Vec<Judged>, StoreError> {
-        let (store, realm) = (self.store, self.accounts.realm(place));
+    async fn judged_agents(&mut self, account_mode: AccountMode) -> Result<Vec<Judged>, StoreError> {
+        let (store, realm) = (self.store, self.accounts.realm(account_mode));
         let bucket = realm.bucket();
         let mut agents: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let owners = self
-            .page(place)
+            .page(account_mode)
             .owners
             .keys()
             .filter(|owner| owner.as_str() != USER);
         agents.extend(owners.map(|agent| (agent.clone(), BTreeSet::new())));
-        for agent in self.members(place, &realm.frozen_agents()).await? {
+        for agent in self.members(account_mode, &realm.frozen_agents()).await? {
             agents.entry(agent).or_default();
         }
-        let policies = self.members(place, &realm.policies()).await?;
+        let policies = self.members(account_mode, &realm.policies()).await?;
         let reads = policies.into_iter().map(|id| {
             let read = Read::field(bucket, realm.policy(&id), "agent");
             Job::new([read], id)
@@ -91,8 +91,12 @@ impl Pass<'_> {
         Ok(judged)
     }
 
-    async fn compare_agents(&mut self, place: AccountMode, agents: Vec<Judged>) -> Result<(), StoreError> {
-        let realm = self.accounts.realm(place);
+    async fn compare_agents(
+        &mut self,
+        account_mode: AccountMode,
+        agents: Vec<Judged>,
+    ) -> Result<(), StoreError> {
+        let realm = self.accounts.realm(account_mode);
         let bucket = realm.bucket();
         let mut of_agent = vec!["policy_id", "frozen"];
         of_agent.extend(LIMITS.map(|(own, _)| own));
@@ -112,37 +116,42 @@ impl Pass<'_> {
         };
         let mut wrong = Vec::new();
         let (_, is_sure) = self
-            .read_between_entries(place, agents, reads, |(agent, policies), _, mut answers| {
-                let fields = answers.read::<Vec<Option<String>>>().unwrap_or_default();
-                let is_listed = answers.read::<Option<f64>>().flatten().is_some();
-                let Some(own) = Own::from_fields(fields) else {
-                    return;
-                };
-                let policies = policies.into_iter().map(|id| {
+            .read_between_entries(
+                account_mode,
+                agents,
+                reads,
+                |(agent, policies), _, mut answers| {
                     let fields = answers.read::<Vec<Option<String>>>().unwrap_or_default();
-                    (id, fields)
-                });
-                let policies: Vec<_> = policies.collect();
-                let key = realm.agent(&agent);
-                if own.is_frozen != is_listed {
-                    let detail = match is_listed {
-                        true => "the list of frozen agents contains the agent, but it is not frozen",
-                        false => "the agent is frozen, but the list of frozen agents lacks it",
+                    let is_listed = answers.read::<Option<f64>>().flatten().is_some();
+                    let Some(own) = Own::from_fields(fields) else {
+                        return;
                     };
-                    wrong.push((vec![format!("{key} frozen")], detail.to_owned()));
-                }
-                if let Some((field, detail)) = own.fault(&agent, &policies) {
-                    wrong.push((vec![format!("{key} {field}")], detail));
-                }
-            })
+                    let policies = policies.into_iter().map(|id| {
+                        let fields = answers.read::<Vec<Option<String>>>().unwrap_or_default();
+                        (id, fields)
+                    });
+                    let policies: Vec<_> = policies.collect();
+                    let key = realm.agent(&agent);
+                    if own.is_frozen != is_listed {
+                        let detail = match is_listed {
+                            true => "the list of frozen agents contains the agent, but it is not frozen",
+                            false => "the agent is frozen, but the list of frozen agents lacks it",
+                        };
+                        wrong.push((vec![format!("{key} frozen")], detail.to_owned()));
+                    }
+                    if let Some((field, detail)) = own.fault(&agent, &policies) {
+                        wrong.push((vec![format!("{key} {field}")], detail));
+                    }
+                },
+            )
             .await?;
-        self.report_policies(place, wrong, is_sure, "its agents");
+        self.report_policies(account_mode, wrong, is_sure, "its agents");
         Ok(())
     }
 
-    async fn compare_account(&mut self, place: AccountMode) -> Result<(), StoreError> {
-        let realm = self.accounts.realm(place);
-        let names = OF_ACCOUNT.map(|name| format!("{}_{name}", place.mode));
+    async fn compare_account(&mut self, account_mode: AccountMode) -> Result<(), StoreError> {
+        let realm = self.accounts.realm(account_mode);
+        let names = OF_ACCOUNT.map(|name| format!("{}_{name}", account_mode.mode));
         let reads = |(): &()| {
             vec![
                 Read::hash(realm.bucket(), realm.account_policies()),
@@ -151,7 +160,7 @@ impl Pass<'_> {
         };
         let mut wrong = Vec::new();
         let (_, is_sure) = self
-            .read_between_entries(place, vec![()], reads, |(), _, mut answers| {
+            .read_between_entries(account_mode, vec![()], reads, |(), _, mut answers| {
                 let policies = answers.read::<Fields>();
                 let limits = answers.read::<Limits>().unwrap_or_default();
                 let Some(strictest) = policies.and_then(|policies| strictest(policies.values())) else {
@@ -164,14 +173,14 @@ impl Pass<'_> {
                 }
             })
             .await?;
-        self.report_policies(place, wrong, is_sure, "its policies");
+        self.report_policies(account_mode, wrong, is_sure, "its policies");
         Ok(())
     }
 
-    async fn compare_active_keys(&mut self, place: AccountMode) -> Result<(), StoreError> {
-        let (store, realm) = (self.store, self.accounts.realm(place));
+    async fn compare_active_keys(&mut self, account_mode: AccountMode) -> Result<(), StoreError> {
+        let (store, realm) = (self.store, self.accounts.realm(account_mode));
         let (bucket, keys) = (realm.bucket(), realm.keys());
-        let ids = self.members(place, &keys.active_keys()).await?;
+        let ids = self.members(account_mode, &keys.active_keys()).await?;
         let jobs = ids.into_iter().map(|id| {
             let read = Read::field(bucket, keys.virtual_key(&id), "agent");
             Job::new([read], id)
@@ -191,7 +200,7 @@ impl Pass<'_> {
         };
         let mut wrong = Vec::new();
         let (_, is_sure) = self
-            .read_between_entries(place, wanted, reads, |(id, agent), _, mut answers| {
+            .read_between_entries(account_mode, wanted, reads, |(id, agent), _, mut answers| {
                 let is_active = answers.read::<Option<f64>>().flatten().is_some();
                 let record = answers.read::<[Option<String>; 2]>().unwrap_or_default();
                 let is_listed = answers.read::<Option<f64>>().flatten().is_some();
@@ -208,13 +217,13 @@ impl Pass<'_> {
                 wrong.push((records, detail.to_owned()));
             })
             .await?;
-        self.report_policies(place, wrong, is_sure, "its active keys");
+        self.report_policies(account_mode, wrong, is_sure, "its active keys");
         Ok(())
     }
 
     /// Reads all members of a sorted set.
-    async fn members(&mut self, place: AccountMode, key: &str) -> Result<Vec<String>, StoreError> {
-        let bucket = self.accounts.realm(place).bucket();
+    async fn members(&mut self, account_mode: AccountMode, key: &str) -> Result<Vec<String>, StoreError> {
+        let bucket = self.accounts.realm(account_mode).bucket();
         let mut members: Vec<String> = Vec::new();
         loop {
             let read = Read::sorted(bucket, key, members.len() as u64, BATCH as u64);
@@ -233,36 +242,40 @@ impl Pass<'_> {
     }
 
     /// Reports the records that are wrong, and a doubt if some could not be read between two entries.
-    fn report_policies(&mut self, place: AccountMode, wrong: Vec<Wrong>, is_sure: bool, what: &str) {
+    fn report_policies(&mut self, account_mode: AccountMode, wrong: Vec<Wrong>, is_sure: bool, what: &str) {
         for (records, detail) in wrong {
             let records: Vec<&str> = records.iter().map(String::as_str).collect();
             self.wrong(Invariant::Policies, &records, detail);
         }
         if !is_sure {
-            let record = self.accounts.realm(place).record();
+            let record = self.accounts.realm(account_mode).record();
             let reason = format!("{what} changed during each read");
             self.unsure(Invariant::Policies, &[&record], reason);
         }
     }
 
     /// Processes an audit entry: collects keys that it says were revoked.
-    pub(super) async fn trail_key(&mut self, place: AccountMode, entry: &Entry) -> Result<(), StoreError> {
+    pub(super) async fn trail_key(
+        &mut self,
+        account_mode: AccountMode,
+        entry: &Entry,
+    ) -> Result<(), StoreError> {
         if matches!(entry.kind.as_str(), "virtual_key.revoked" | "api_key.revoked")
             && let Some(id) = entry.data.get("keyId").and_then(|id| id.as_str())
         {
-            let revoked = &mut self.page(place).revoked_keys;
+            let revoked = &mut self.page(account_mode).revoked_keys;
             revoked.push(id.to_owned());
             if revoked.len() >= BATCH {
-                return self.check_revoked_keys(place).await;
+                return self.check_revoked_keys(account_mode).await;
             }
         }
         Ok(())
     }
 
     /// Checks that no key is in force that the trail says was revoked. No key is ever restored.
-    pub(super) async fn check_revoked_keys(&mut self, place: AccountMode) -> Result<(), StoreError> {
-        let ids = std::mem::take(&mut self.page(place).revoked_keys);
-        let (realm, store) = (self.accounts.realm(place), self.store);
+    pub(super) async fn check_revoked_keys(&mut self, account_mode: AccountMode) -> Result<(), StoreError> {
+        let ids = std::mem::take(&mut self.page(account_mode).revoked_keys);
+        let (realm, store) = (self.accounts.realm(account_mode), self.store);
         let (bucket, keys) = (realm.bucket(), realm.keys());
         let fields = ["created_at", "revoked_at"];
         let jobs = ids.into_iter().map(|id| {

@@ -207,7 +207,7 @@ pub(super) enum Side {
 pub(super) struct Mismatch {
     pub(super) comparison: Comparison,
     /// Account and mode; empty if they may differ between the sides.
-    pub(super) place: String,
+    pub(super) account_mode: String,
     pub(super) key: String,
     /// Items that are only on the side of the records.
     pub(super) records: Vec<String>,
@@ -263,7 +263,7 @@ impl Tally {
 /// Indexes of the sums that differed.
 pub(super) type Suspects = HashSet<usize>;
 
-/// The items of a partition, by place and key.
+/// The items of a partition, by account, mode and key.
 #[derive(Debug, Default)]
 struct Stored {
     items: HashMap<(String, String), Items>,
@@ -311,15 +311,15 @@ impl Reconciliation {
         }
     }
 
-    /// Adds the item `parts`, which is about `key` in `place`.
+    /// Adds the item `parts`, which is about `key` in `account_mode`.
     pub(super) fn add(
         &mut self,
         comparison: Comparison,
         side: Side,
-        (place, key): (&str, &str),
+        (account_mode, key): (&str, &str),
         parts: &[&str],
     ) {
-        let (partition, mut hasher) = self.partition(comparison, (place, key));
+        let (partition, mut hasher) = self.partition(comparison, (account_mode, key));
         parts.hash(&mut hasher);
         let item = hasher.finish();
         let at = index(comparison, partition);
@@ -335,7 +335,7 @@ impl Reconciliation {
         let keys = stored.items.len();
         let items = stored
             .items
-            .entry((place.to_owned(), key.to_owned()))
+            .entry((account_mode.to_owned(), key.to_owned()))
             .or_default();
         if comparison == Comparison::Transfer {
             items.tally.add(side);
@@ -365,19 +365,23 @@ impl Reconciliation {
     }
 
     /// Adds the audit entry of an item, if items are stored.
-    pub(super) fn add_entry(&mut self, comparison: Comparison, (place, key): (&str, &str), seq: u64) {
-        let partition = self.partition(comparison, (place, key)).0;
+    pub(super) fn add_entry(&mut self, comparison: Comparison, (account_mode, key): (&str, &str), seq: u64) {
+        let partition = self.partition(comparison, (account_mode, key)).0;
         let stored = self.stored.get_mut(&(partition, comparison));
-        let name = (place.to_owned(), key.to_owned());
+        let name = (account_mode.to_owned(), key.to_owned());
         if let Some(items) = stored.and_then(|stored| stored.items.get_mut(&name)) {
             items.entries.push(seq);
         }
     }
 
     /// Returns the partition of a key, and the hasher to which its items are added.
-    fn partition(&self, comparison: Comparison, (place, key): (&str, &str)) -> (usize, impl Hasher + use<>) {
+    fn partition(
+        &self,
+        comparison: Comparison,
+        (account_mode, key): (&str, &str),
+    ) -> (usize, impl Hasher + use<>) {
         let mut hasher = self.seed.build_hasher();
-        (comparison, place, key).hash(&mut hasher);
+        (comparison, account_mode, key).hash(&mut hasher);
         let partition = usize::try_from(hasher.finish() % PARTITIONS as u64).unwrap_or(0);
         (partition, hasher)
     }
@@ -399,15 +403,15 @@ impl Reconciliation {
         let stored = self.stored.into_iter();
         let items = stored.flat_map(|((_, comparison), stored)| {
             let items = stored.items.into_iter();
-            items.map(move |((place, key), items)| (comparison, place, key, items))
+            items.map(move |((account_mode, key), items)| (comparison, account_mode, key, items))
         });
         let mut mismatch: Vec<Mismatch> = items
-            .filter_map(|(comparison, place, key, mut items)| {
+            .filter_map(|(comparison, account_mode, key, mut items)| {
                 let entries = std::mem::take(&mut items.entries);
                 let (records, matches) = difference(items);
                 let mismatch = Mismatch {
                     comparison,
-                    place,
+                    account_mode,
                     key,
                     records,
                     matches,
@@ -417,8 +421,8 @@ impl Reconciliation {
             })
             .collect();
         mismatch.sort_by(|one, other| {
-            let other_name = (other.comparison, &other.place, &other.key);
-            (one.comparison, &one.place, &one.key).cmp(&other_name)
+            let other_name = (other.comparison, &other.account_mode, &other.key);
+            (one.comparison, &one.account_mode, &one.key).cmp(&other_name)
         });
         Reconciled {
             suspects,

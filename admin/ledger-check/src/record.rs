@@ -17,8 +17,8 @@ impl Pass<'_> {
     pub(super) fn record(&mut self, record: Record, mut answers: Answers) {
         match record {
             Record::Hold { bucket, id, state } => self.hold(bucket, &id, state, answers),
-            Record::Run(place, run, key) => {
-                self.trail_run(place, run);
+            Record::Run(account_mode, run, key) => {
+                self.trail_run(account_mode, run);
                 self.named_run(&key, answers);
             }
             Record::Place(series, number) => self.placed(series, number, answers),
@@ -26,23 +26,23 @@ impl Pass<'_> {
             Record::EmailLookup(key) => self.email_lookup(&key, answers),
             Record::KeyLookup(kind, key) => self.key_lookup(kind, key, answers),
             Record::Key(kind, account, id, key) => self.named_key(kind, (&account, &id, key), answers),
-            Record::Intent(place, id) => {
-                let key = self.accounts.realm(place).intent(&id);
+            Record::Intent(account_mode, id) => {
+                let key = self.accounts.realm(account_mode).intent(&id);
                 match answers.read::<Fields>() {
                     // It ended between the scan and the read.
                     Some(fields) if fields.is_empty() => {}
-                    fields => self.intent(place, &id, &key, fields.as_ref()),
+                    fields => self.intent(account_mode, &id, &key, fields.as_ref()),
                 }
             }
-            Record::Escrow(place, number) => {
-                let key = self.accounts.realm(place).escrow(number);
+            Record::Escrow(account_mode, number) => {
+                let key = self.accounts.realm(account_mode).escrow(number);
                 let fields = answers.read::<Fields>().unwrap_or_default();
-                self.escrow(place, number, &key, &fields);
+                self.escrow(account_mode, number, &key, &fields);
             }
-            Record::Deposit(place, key) => match answers.read::<Fields>() {
+            Record::Deposit(account_mode, key) => match answers.read::<Fields>() {
                 Some(fields) if fields.is_empty() => {}
                 fields => match fields.as_ref().and_then(Deposit::from_fields) {
-                    Some(deposit) => self.deposit(place, &key, &deposit),
+                    Some(deposit) => self.deposit(account_mode, &key, &deposit),
                     None => self.wrong(Invariant::Pending, &[&key], "the deposit is malformed"),
                 },
             },
@@ -60,7 +60,7 @@ impl Pass<'_> {
         }
     }
 
-    fn intent(&mut self, place: AccountMode, id: &str, key: &str, fields: Option<&Fields>) {
+    fn intent(&mut self, account_mode: AccountMode, id: &str, key: &str, fields: Option<&Fields>) {
         if fields.is_some_and(is_claim) {
             return; // its outcome is in transit, or was never decided
         }
@@ -70,7 +70,7 @@ impl Pass<'_> {
         if intent.id != id {
             return self.wrong(Invariant::Intent, &[key], format!("its id is {}", intent.id));
         }
-        self.decided(place, key, &intent);
+        self.decided(account_mode, key, &intent);
         if matches!(intent.kind, Kind::Transfer | Kind::Deposit) {
             return;
         }
@@ -80,30 +80,30 @@ impl Pass<'_> {
             ["agent", &intent.agent],
             ["state", intent.state.as_str()],
         ] {
-            self.reconcile(Comparison::IntentList, Side::Record, (place, id), &parts);
+            self.reconcile(Comparison::IntentList, Side::Record, (account_mode, id), &parts);
         }
     }
 
     /// Checks a decided intent, in the store or the archive.
-    pub(super) fn decided(&mut self, place: AccountMode, key: &str, intent: &IntentRecord) {
+    pub(super) fn decided(&mut self, account_mode: AccountMode, key: &str, intent: &IntentRecord) {
         if !intent.is_intact() {
             let detail = "its timeline does not match its stored hash";
             self.wrong(Invariant::Intent, &[key], detail);
         }
         let is_intent = !matches!(intent.kind, Kind::Transfer | Kind::Deposit);
         if is_intent && intent.state == State::Settled {
-            self.trail_intent(place, intent);
-            self.settled(place, key, intent);
+            self.trail_intent(account_mode, intent);
+            self.settled(account_mode, key, intent);
         }
     }
 
-    fn settled(&mut self, place: AccountMode, key: &str, intent: &IntentRecord) {
+    fn settled(&mut self, account_mode: AccountMode, key: &str, intent: &IntentRecord) {
         if let Some(transaction) = &intent.transaction {
             let parts = [transaction.as_str(), &intent.amount.get().to_string()];
             self.reconcile(
                 Comparison::IntentTransaction,
                 Side::Record,
-                (place, &intent.id),
+                (account_mode, &intent.id),
                 &parts,
             );
         }
@@ -117,7 +117,7 @@ impl Pass<'_> {
                 match intent.charged {
                     None => self.wrong(Invariant::Intent, &[key], "it has no charged period"),
                     Some(period) => {
-                        let charged = &mut self.owner(place, &intent.agent).charged;
+                        let charged = &mut self.owner(account_mode, &intent.agent).charged;
                         *charged.entry(period).or_default() += u128::from(intent.amount.get());
                     }
                 }
@@ -138,26 +138,31 @@ impl Pass<'_> {
         }
     }
 
-    fn deposit(&mut self, place: AccountMode, key: &str, deposit: &Deposit) {
+    fn deposit(&mut self, account_mode: AccountMode, key: &str, deposit: &Deposit) {
         let amount = deposit.amount.get();
-        if self.accounts.realm(place).deposit(&deposit.reference) != key {
+        if self.accounts.realm(account_mode).deposit(&deposit.reference) != key {
             self.wrong(Invariant::Pending, &[key], "its reference does not match its key");
         }
-        self.trail_deposit(place, deposit);
+        self.trail_deposit(account_mode, deposit);
         if deposit.state == DepositState::Confirmed {
             let parts = [amount.to_string(), deposit.wallet.to_string()];
             let parts = parts.each_ref().map(String::as_str);
-            self.reconcile(Comparison::Deposit, Side::Record, (place, &deposit.id), &parts);
+            self.reconcile(
+                Comparison::Deposit,
+                Side::Record,
+                (account_mode, &deposit.id),
+                &parts,
+            );
         }
         if deposit.state == DepositState::Pending {
-            self.named_deposit(place, key, &deposit.reference);
+            self.named_deposit(account_mode, key, &deposit.reference);
         }
-        self.pending(place, deposit);
+        self.pending(account_mode, deposit);
     }
 
-    fn escrow(&mut self, place: AccountMode, number: u64, key: &str, fields: &Fields) {
+    fn escrow(&mut self, account_mode: AccountMode, number: u64, key: &str, fields: &Fields) {
         let to_account = fields.get("to_account").map(String::as_str);
-        self.named_escrow(place, number, to_account);
+        self.named_escrow(account_mode, number, to_account);
         let Some(escrow) = Facts::read(number, fields) else {
             return self.wrong(Invariant::EscrowState, &[key], "the record is malformed");
         };
@@ -175,7 +180,7 @@ impl Pass<'_> {
                 ));
             }
             "refunded" => {
-                let payer = self.accounts.id(place);
+                let payer = self.accounts.id(account_mode);
                 items.push((Comparison::EscrowMoney, vec!["refund", &amount, payer]));
             }
             _ => {}
@@ -191,11 +196,11 @@ impl Pass<'_> {
         for (comparison, parts) in items {
             self.reconcile_across(comparison, Side::Record, &number_text, &parts);
         }
-        self.wallets_of_escrow(place, key, &escrow);
-        self.trail_escrow(place, number, fields);
+        self.wallets_of_escrow(account_mode, key, &escrow);
+        self.trail_escrow(account_mode, number, fields);
         if let Some(funded) = escrow.funded_at {
             let when = (funded, escrow.resolved_at);
-            self.flows[place.index() % 2].escrow((number, escrow.amount), when, &self.rows);
+            self.flows[account_mode.index() % 2].escrow((number, escrow.amount), when, &self.rows);
         }
         if matches!(escrow.status, "funded" | "disputed") {
             let held = Held {
@@ -204,7 +209,7 @@ impl Pass<'_> {
                 to_account: escrow.to_account.to_owned(),
                 to_owner: escrow.to_owner.to_owned(),
             };
-            self.page(place).held.push(held);
+            self.page(account_mode).held.push(held);
         }
     }
 

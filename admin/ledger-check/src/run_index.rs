@@ -13,10 +13,10 @@ use store::{StoreError, server_clock};
 impl Pass<'_> {
     /// Checks that each run of an index has its record. Reads one page of one index at a time.
     pub(super) async fn read_run_indexes(&mut self) -> Result<(), StoreError> {
-        for place in self.accounts.places() {
+        for account_mode in self.accounts.account_modes() {
             let mut first = 0;
-            while self.page(place).has_runs {
-                let read = self.read_runs_from(place, first).await?;
+            while self.page(account_mode).has_runs {
+                let read = self.read_runs_from(account_mode, first).await?;
                 if read == 0 {
                     break;
                 }
@@ -27,8 +27,8 @@ impl Pass<'_> {
     }
 
     /// Checks the runs of a page of an index, from rank `first` on. Returns their number.
-    async fn read_runs_from(&mut self, place: AccountMode, first: u64) -> Result<u64, StoreError> {
-        let (store, realm) = (self.store, self.accounts.realm(place));
+    async fn read_runs_from(&mut self, account_mode: AccountMode, first: u64) -> Result<u64, StoreError> {
+        let (store, realm) = (self.store, self.accounts.realm(account_mode));
         let (bucket, index) = (realm.bucket(), realm.all_runs());
         // The index entry is written together with the record's last use, and with its end that much later.
         let used_since = run_used_since(server_clock::now_ms(store).await?);

@@ -65,9 +65,12 @@ impl Pass<'_> {
     pub(super) async fn scan(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         // If there are accounts that are not checked, all accounts of the pass share a bucket.
-        let bucket = accounts.partial.then(|| accounts.places().next()).flatten();
-        let pattern = bucket.map(|place| {
-            let prefix = accounts.realm(place).keys().prefix();
+        let bucket = accounts
+            .partial
+            .then(|| accounts.account_modes().next())
+            .flatten();
+        let pattern = bucket.map(|account_mode| {
+            let prefix = accounts.realm(account_mode).keys().prefix();
             format!("{}/*", prefix.split('/').next().unwrap_or_default())
         });
         for node in store.nodes().await? {
@@ -97,22 +100,27 @@ impl Pass<'_> {
 
     fn note(&mut self, note: Note) {
         match note {
-            Note::Owner(place, owner) => {
-                self.owner(place, &owner);
+            Note::Owner(account_mode, owner) => {
+                self.owner(account_mode, &owner);
             }
-            Note::Closed(place, number) => {
-                self.page(place).closed.insert(number);
+            Note::Closed(account_mode, number) => {
+                self.page(account_mode).closed.insert(number);
             }
-            Note::IntentList(place, list) => {
-                self.page(place).intent_lists.insert(list);
+            Note::IntentList(account_mode, list) => {
+                self.page(account_mode).intent_lists.insert(list);
             }
-            Note::ArchivedIntents(place) => self.page(place).archived_intents = true,
-            Note::OpenEscrows(place, owner) => {
-                self.page(place).open_escrows.insert(owner);
+            Note::ArchivedIntents(account_mode) => self.page(account_mode).archived_intents = true,
+            Note::OpenEscrows(account_mode, owner) => {
+                self.page(account_mode).open_escrows.insert(owner);
             }
-            Note::RunIndex(place) => self.page(place).has_runs = true,
-            Note::TransactionList(place, key) => {
-                self.reconcile(Comparison::TransactionList, Side::Record, (place, &key), &[LIST]);
+            Note::RunIndex(account_mode) => self.page(account_mode).has_runs = true,
+            Note::TransactionList(account_mode, key) => {
+                self.reconcile(
+                    Comparison::TransactionList,
+                    Side::Record,
+                    (account_mode, &key),
+                    &[LIST],
+                );
             }
             Note::Other => {}
             Note::Unknown(key, why) => self.wrong(Invariant::UnknownKey, &[&key], why),
@@ -171,8 +179,8 @@ fn sort(accounts: &Accounts, key: String) -> Sorted {
     match parsed {
         Key::Bucket(bucket, BucketKey::Hold(id)) => Sorted::Read(hold(bucket, id, State::Open)),
         Key::Bucket(bucket, BucketKey::KeptHold(id)) => Sorted::Read(hold(bucket, id, State::Kept)),
-        Key::Bucket(_, BucketKey::WalletPlace(number)) => Sorted::Read(place(Series::Wallet, number)),
-        Key::Bucket(_, BucketKey::EscrowPlace(number)) => Sorted::Read(place(Series::Escrow, number)),
+        Key::Bucket(_, BucketKey::WalletPlace(number)) => Sorted::Read(account_mode(Series::Wallet, number)),
+        Key::Bucket(_, BucketKey::EscrowPlace(number)) => Sorted::Read(account_mode(Series::Escrow, number)),
         Key::Account(account, AccountKey::VirtualKey(id)) if accounts.find(account).is_some() => {
             Sorted::Read(issued(KeyKind::Virtual, (account, id, &key)))
         }
@@ -203,32 +211,32 @@ fn of_other(accounts: &Accounts, key: String) -> Sorted {
     }
 }
 
-fn of_mode(accounts: &Accounts, place: AccountMode, parsed: ModeKey<'_>, key: &str) -> Sorted {
-    let bucket = accounts.realm(place).bucket();
+fn of_mode(accounts: &Accounts, account_mode: AccountMode, parsed: ModeKey<'_>, key: &str) -> Sorted {
+    let bucket = accounts.realm(account_mode).bucket();
     let read = |what, reads: Vec<Read>| Sorted::Read(Job::new(reads, what));
     let hash = || vec![Read::hash(bucket, key)];
-    let after_account = || key[accounts.realm(place).keys().prefix().len()..].to_owned();
+    let after_account = || key[accounts.realm(account_mode).keys().prefix().len()..].to_owned();
     match parsed {
-        ModeKey::Intent(id) => read(Record::Intent(place, id.to_owned()), hash()),
-        ModeKey::Escrow(number) => read(Record::Escrow(place, number), hash()),
-        ModeKey::Deposit => read(Record::Deposit(place, key.to_owned()), hash()),
+        ModeKey::Intent(id) => read(Record::Intent(account_mode, id.to_owned()), hash()),
+        ModeKey::Escrow(number) => read(Record::Escrow(account_mode, number), hash()),
+        ModeKey::Deposit => read(Record::Deposit(account_mode, key.to_owned()), hash()),
         ModeKey::Run { agent, run } => read(
-            Record::Run(place, (agent.to_owned(), run.to_owned()), key.to_owned()),
+            Record::Run(account_mode, (agent.to_owned(), run.to_owned()), key.to_owned()),
             vec![Read::field(bucket, key, "spent")],
         ),
-        ModeKey::Agent(agent) => Sorted::Note(Note::Owner(place, agent.to_owned())),
-        ModeKey::UserWallet => Sorted::Note(Note::Owner(place, USER.to_owned())),
-        ModeKey::ClosedWallet(number) => Sorted::Note(Note::Closed(place, number)),
-        ModeKey::OpenEscrows(owner) => Sorted::Note(Note::OpenEscrows(place, owner.to_owned())),
-        ModeKey::Intents(_) => Sorted::Note(Note::IntentList(place, after_account())),
-        ModeKey::IntentSegments => Sorted::Note(Note::ArchivedIntents(place)),
-        ModeKey::TransactionList => Sorted::Note(Note::TransactionList(place, key.to_owned())),
-        ModeKey::AllRuns => Sorted::Note(Note::RunIndex(place)),
+        ModeKey::Agent(agent) => Sorted::Note(Note::Owner(account_mode, agent.to_owned())),
+        ModeKey::UserWallet => Sorted::Note(Note::Owner(account_mode, USER.to_owned())),
+        ModeKey::ClosedWallet(number) => Sorted::Note(Note::Closed(account_mode, number)),
+        ModeKey::OpenEscrows(owner) => Sorted::Note(Note::OpenEscrows(account_mode, owner.to_owned())),
+        ModeKey::Intents(_) => Sorted::Note(Note::IntentList(account_mode, after_account())),
+        ModeKey::IntentSegments => Sorted::Note(Note::ArchivedIntents(account_mode)),
+        ModeKey::TransactionList => Sorted::Note(Note::TransactionList(account_mode, key.to_owned())),
+        ModeKey::AllRuns => Sorted::Note(Note::RunIndex(account_mode)),
         ModeKey::Other => Sorted::Note(Note::Other),
     }
 }
 
-fn place(series: Series, number: Number) -> Job<Record> {
+fn account_mode(series: Series, number: Number) -> Job<Record> {
     Job::new([place_read(series, number)], Record::Place(series, number))
 }
 

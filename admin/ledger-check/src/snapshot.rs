@@ -29,12 +29,14 @@ impl Pass<'_> {
     /// Reads the records of accounts, agents and wallets, and compares their counters.
     pub(super) async fn read_snapshots(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
-        let lives = accounts.places().filter(|place| place.mode == Mode::Live);
-        let jobs = lives.map(|place| {
-            let realm = accounts.realm(place);
-            Job::new([Read::hash(realm.bucket(), realm.record())], place)
+        let lives = accounts
+            .account_modes()
+            .filter(|account_mode| account_mode.mode == Mode::Live);
+        let jobs = lives.map(|account_mode| {
+            let realm = accounts.realm(account_mode);
+            Job::new([Read::hash(realm.bucket(), realm.record())], account_mode)
         });
-        drive(store, jobs, |place, mut answers| {
+        drive(store, jobs, |account_mode, mut answers| {
             self.count(1);
             let record = answers.read::<Fields>().unwrap_or_default();
             for mode in Mode::ALL {
@@ -42,24 +44,24 @@ impl Pass<'_> {
                     let text = record.get(&format!("{mode}_{name}"));
                     text.and_then(|text| text.parse().ok()).unwrap_or(0)
                 };
-                let page = self.page(AccountMode { mode, ..place });
+                let page = self.page(AccountMode { mode, ..account_mode });
                 (page.last, page.audit_seq) = (number("txn_seq"), number("audit_seq"));
             }
-            self.records[place.account] = record;
+            self.records[account_mode.account] = record;
         })
         .await?;
         let mut wanted: Vec<WalletRecord> = Vec::new();
-        for place in accounts.places() {
-            let page = self.page(place);
+        for account_mode in accounts.account_modes() {
+            let page = self.page(account_mode);
             wanted.extend(
                 page.owners
                     .keys()
-                    .map(|owner| WalletRecord::Owner(place, owner.clone())),
+                    .map(|owner| WalletRecord::Owner(account_mode, owner.clone())),
             );
             wanted.extend(
                 page.closed
                     .iter()
-                    .map(|number| WalletRecord::Closed(place, *number)),
+                    .map(|number| WalletRecord::Closed(account_mode, *number)),
             );
         }
         for _ in 0..ATTEMPTS {
@@ -79,14 +81,23 @@ impl Pass<'_> {
     ) -> Result<Vec<WalletRecord>, StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = wanted.into_iter().map(|what| {
-            let (place, key) = match &what {
-                WalletRecord::Owner(place, owner) => (*place, accounts.realm(*place).wallet(owner)),
-                WalletRecord::Closed(place, number) => {
-                    (*place, accounts.realm(*place).closed_wallet(*number))
+            let (account_mode, key) = match &what {
+                WalletRecord::Owner(account_mode, owner) => {
+                    (*account_mode, accounts.realm(*account_mode).wallet(owner))
                 }
+                WalletRecord::Closed(account_mode, number) => (
+                    *account_mode,
+                    accounts.realm(*account_mode).closed_wallet(*number),
+                ),
             };
-            let realm = accounts.realm(place);
-            let seq = || Read::field(realm.bucket(), realm.record(), &format!("{}_txn_seq", place.mode));
+            let realm = accounts.realm(account_mode);
+            let seq = || {
+                Read::field(
+                    realm.bucket(),
+                    realm.record(),
+                    &format!("{}_txn_seq", account_mode.mode),
+                )
+            };
             Job::new([seq(), Read::hash(realm.bucket(), &key), seq()], (what, key))
         });
         let mut again = Vec::new();
@@ -102,46 +113,58 @@ impl Pass<'_> {
             }
             self.count(1);
             match what {
-                WalletRecord::Owner(place, owner) => {
-                    read.push((place, owner.clone()));
-                    self.add_owner(place, owner, key, before, &fields);
+                WalletRecord::Owner(account_mode, owner) => {
+                    read.push((account_mode, owner.clone()));
+                    self.add_owner(account_mode, owner, key, before, &fields);
                 }
-                WalletRecord::Closed(place, number) => {
+                WalletRecord::Closed(account_mode, number) => {
                     let owner = fields.get("agent").cloned().unwrap_or_default();
                     let balance = fields.get("balance").and_then(|text| text.parse().ok());
                     let holder = closed_holder(number);
                     let id = fields.get("wallet").map_or("", String::as_str);
-                    self.named_wallet(place, &owner, (number, id));
-                    self.add_wallet(place, number, Replay::new(owner, holder, key, before, balance));
+                    self.named_wallet(account_mode, &owner, (number, id));
+                    self.add_wallet(
+                        account_mode,
+                        number,
+                        Replay::new(owner, holder, key, before, balance),
+                    );
                 }
             }
         })
         .await?;
         let window = (from_ms, server_clock::now_ms(store).await?);
-        for (place, owner) in read {
-            let known = self.owner(place, &owner);
+        for (account_mode, owner) in read {
+            let known = self.owner(account_mode, &owner);
             let says = known
                 .record
                 .as_ref()
                 .and_then(|record| record.pending)
                 .unwrap_or(0);
             if u128::from(says) != known.pending {
-                self.asks.insert((place, owner), Question::new(says, window));
+                self.asks
+                    .insert((account_mode, owner), Question::new(says, window));
             }
         }
         Ok(again)
     }
 
-    fn add_owner(&mut self, place: AccountMode, owner: String, key: String, seq: u64, fields: &Fields) {
+    fn add_owner(
+        &mut self,
+        account_mode: AccountMode,
+        owner: String,
+        key: String,
+        seq: u64,
+        fields: &Fields,
+    ) {
         let record = OwnerRecord::from_fields(seq, fields);
         if let Some(number) = record.wallet {
             let id = fields.get("wallet").map_or("", String::as_str);
-            self.named_wallet(place, &owner, (number, id));
+            self.named_wallet(account_mode, &owner, (number, id));
             let replay = Replay::new(owner.clone(), owner.clone(), key.clone(), seq, record.balance);
-            self.add_wallet(place, number, replay);
+            self.add_wallet(account_mode, number, replay);
         }
         let today = self.today;
-        let known = self.owner(place, &owner);
+        let known = self.owner(account_mode, &owner);
         let is_number = record.pending.is_some();
         let wrong_month = month_differs(&record, today.month);
         known.record = Some(record);
@@ -153,9 +176,9 @@ impl Pass<'_> {
         }
     }
 
-    fn add_wallet(&mut self, place: AccountMode, number: u64, replay: Replay) {
+    fn add_wallet(&mut self, account_mode: AccountMode, number: u64, replay: Replay) {
         let key = replay.key.clone();
-        let page = self.page(place);
+        let page = self.page(account_mode);
         page.last = page.last.max(replay.seq);
         if let Some(other) = page.wallets.insert(number, replay) {
             let detail = format!("both have the wallet number {number}");
@@ -168,15 +191,15 @@ impl Pass<'_> {
     async fn check_floors(&mut self) -> Result<(), StoreError> {
         let (store, accounts, today) = (self.store, self.accounts, self.today);
         let mut low: Vec<(AccountMode, String)> = Vec::new();
-        for place in accounts.places() {
-            let owners = self.page(place).owners.iter();
+        for account_mode in accounts.account_modes() {
+            let owners = self.page(account_mode).owners.iter();
             let owners = owners.filter(|(_, owner)| !below(owner, today, &[]).is_empty());
-            low.extend(owners.map(|(name, _)| (place, name.clone())));
+            low.extend(owners.map(|(name, _)| (account_mode, name.clone())));
         }
         let mut jobs = Vec::new();
-        for (place, name) in &low {
-            let bucket = accounts.realm(*place).bucket();
-            for hold in &self.owner(*place, name).holds {
+        for (account_mode, name) in &low {
+            let bucket = accounts.realm(*account_mode).bucket();
+            for hold in &self.owner(*account_mode, name).holds {
                 let key = hold.state.record(bucket, &hold.id);
                 jobs.push(Job::new([Read::text(bucket, key)], hold.id.clone()));
             }
@@ -188,9 +211,9 @@ impl Pass<'_> {
             }
         })
         .await?;
-        for (place, name) in low {
-            let key = accounts.realm(place).wallet(&name);
-            for (field, detail) in below(self.owner(place, &name), today, &resolved) {
+        for (account_mode, name) in low {
+            let key = accounts.realm(account_mode).wallet(&name);
+            for (field, detail) in below(self.owner(account_mode, &name), today, &resolved) {
                 self.wrong(Invariant::Counters, &[&format!("{key} {field}")], detail);
             }
         }
@@ -201,9 +224,12 @@ impl Pass<'_> {
     /// as possible.
     async fn check_months(&mut self) -> Result<(), StoreError> {
         let (accounts, month) = (self.accounts, self.today.month);
-        for place in accounts.places().filter(|place| place.mode == Mode::Live) {
+        for account_mode in accounts
+            .account_modes()
+            .filter(|account_mode| account_mode.mode == Mode::Live)
+        {
             let agents = self
-                .page(place)
+                .page(account_mode)
                 .owners
                 .iter()
                 .filter(|(name, _)| name.as_str() != USER);
@@ -213,25 +239,25 @@ impl Pass<'_> {
                     add_month(
                         sums,
                         record.counters.months.get(&month).copied(),
-                        record.places.contains(&month),
+                        record.slots.contains(&month),
                     )
                 });
-            let record = &self.records[place.account];
+            let record = &self.records[account_mode.account];
             let number = |name: String| record.get(&name).map_or(Ok(0), |text| text.parse::<i128>());
             if (number(format!("t{month}")), number(format!("n{month}"))) == (Ok(sums.0), Ok(sums.1)) {
                 continue;
             }
-            self.read_month_again(place).await?;
+            self.read_month_again(account_mode).await?;
         }
         Ok(())
     }
 
     /// Reads the month's counters of an account and its agents again, at one moment if they are not too many, and
     /// compares them.
-    async fn read_month_again(&mut self, place: AccountMode) -> Result<(), StoreError> {
-        let (realm, month) = (self.accounts.realm(place), self.today.month);
+    async fn read_month_again(&mut self, account_mode: AccountMode) -> Result<(), StoreError> {
+        let (realm, month) = (self.accounts.realm(account_mode), self.today.month);
         let (bucket, key) = (realm.bucket(), realm.record());
-        let names = self.page(place).owners.keys().filter(|name| *name != USER);
+        let names = self.page(account_mode).owners.keys().filter(|name| *name != USER);
         let agents: Vec<String> = names.map(|name| realm.agent(name)).collect();
         let of_account = [format!("t{month}"), format!("n{month}")];
         let of_agent = [format!("m{month}"), format!("s{month}")];
@@ -264,8 +290,8 @@ impl Pass<'_> {
     }
 }
 
-/// Returns the difference and the fault if `values` differ: of the account the month's tracked USD and places, then of
-/// each agent the month's charge and its place, and at last those of the account again.
+/// Returns the difference and the fault if `values` differ: of the account the month's tracked USD and slots, then of
+/// each agent the month's charge and its slot, and at last those of the account again.
 fn month_of_account_differs(values: &[Option<String>], month: u64) -> Option<(String, String)> {
     let agents = values.get(2..values.len().saturating_sub(2)).unwrap_or_default();
     let sums = agents.chunks_exact(2).fold((0, 0), |sums, agent| {
@@ -278,14 +304,14 @@ fn month_of_account_differs(values: &[Option<String>], month: u64) -> Option<(St
             .and_then(Option::as_deref)
             .unwrap_or("0")
     };
-    let (tracked, places) = (text(2), text(1));
-    let apart = [(tracked, sums.0), (places, sums.1)].map(|(says, sum)| match says.parse::<i128>() {
+    let (tracked, slots) = (text(2), text(1));
+    let apart = [(tracked, sums.0), (slots, sums.1)].map(|(says, sum)| match says.parse::<i128>() {
         Ok(says) => says.saturating_sub(sum).to_string(),
         Err(_) => says.to_owned(),
     });
     apart.iter().any(|apart| apart != "0").then(|| {
         let detail = format!(
-            "t{month} is {tracked}, the sum of its agents {}; n{month} is {places}, the number of agents with a place {}",
+            "t{month} is {tracked}, the sum of its agents {}; n{month} is {slots}, the number of agents with a slot {}",
             sums.0, sums.1
         );
         (apart.join(" "), detail)

@@ -62,9 +62,11 @@ impl Pass<'_> {
     /// Compares every account and mode with its trail, if requested.
     pub(super) async fn read_trails(&mut self) -> Result<(), StoreError> {
         if self.with_trail {
-            for place in self.accounts.places() {
-                match self.read_trail(place).await {
-                    Err(StoreError::MalformedData(source)) => self.malformed_trail(place, &source).await?,
+            for account_mode in self.accounts.account_modes() {
+                match self.read_trail(account_mode).await {
+                    Err(StoreError::MalformedData(source)) => {
+                        self.malformed_trail(account_mode, &source).await?
+                    }
                     read => read?,
                 }
             }
@@ -72,9 +74,9 @@ impl Pass<'_> {
         Ok(())
     }
 
-    async fn read_trail(&mut self, place: AccountMode) -> Result<(), StoreError> {
-        let realm = self.accounts.realm(place);
-        let page = self.page(place);
+    async fn read_trail(&mut self, account_mode: AccountMode) -> Result<(), StoreError> {
+        let realm = self.accounts.realm(account_mode);
+        let page = self.page(account_mode);
         let mut reading = Reading {
             join: Unmatched::new(page.user_wallet()),
             reader: Reader::new(
@@ -92,7 +94,7 @@ impl Pass<'_> {
             incomplete: None,
             is_sure: true,
         };
-        let goal = self.read_agents(place, &mut reading).await?;
+        let goal = self.read_agents(account_mode, &mut reading).await?;
         // After the agents: what a call of an earlier month holds now, its agent held then.
         let now_ms = server_clock::now_ms(self.store).await?;
         // One command: the numbers of the last entry and transaction and the tracked USD belong together.
@@ -102,30 +104,34 @@ impl Pass<'_> {
         let record = answers.read::<Fields>().unwrap_or_default();
         let number = |name: &str| record.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
         let size = answers.read::<u64>().unwrap_or(0);
-        reading.lines.last = last_to_read(number(&format!("{}_txn_seq", place.mode)), size);
-        reading.cut = number(&ModeField::AuditSeq.name(place.mode));
+        reading.lines.last = last_to_read(number(&format!("{}_txn_seq", account_mode.mode)), size);
+        reading.cut = number(&ModeField::AuditSeq.name(account_mode.mode));
         reading.charges.set_until(reading.cut, now_ms);
         let goal = goal.max(reading.cut);
-        let goal = self.read_runs(place, &mut reading).await?.max(goal);
-        let is_read = self.verify(place, &mut reading, goal).await?;
-        self.check_revoked_keys(place).await?;
+        let goal = self.read_runs(account_mode, &mut reading).await?.max(goal);
+        let is_read = self.verify(account_mode, &mut reading, goal).await?;
+        self.check_revoked_keys(account_mode).await?;
         if !is_read {
-            self.incomplete.insert(place);
+            self.incomplete.insert(account_mode);
             return Ok(());
         }
-        self.rest_of_transactions(place, &mut reading).await?;
-        self.end_of_trail(place, reading, &record);
+        self.rest_of_transactions(account_mode, &mut reading).await?;
+        self.end_of_trail(account_mode, reading, &record);
         Ok(())
     }
 
     /// Reads the counters of all agents. Returns the highest number of a last entry.
-    async fn read_agents(&mut self, place: AccountMode, reading: &mut Reading) -> Result<u64, StoreError> {
-        let realm = self.accounts.realm(place);
-        let owners = self.page(place).owners.keys();
+    async fn read_agents(
+        &mut self,
+        account_mode: AccountMode,
+        reading: &mut Reading,
+    ) -> Result<u64, StoreError> {
+        let realm = self.accounts.realm(account_mode);
+        let owners = self.page(account_mode).owners.keys();
         let agents: Vec<String> = owners.filter(|owner| owner.as_str() != USER).cloned().collect();
         let reads = |agent: &String| vec![Read::hash(realm.bucket(), realm.agent(agent))];
         let (highest, is_sure) = self
-            .read_between_entries(place, agents, reads, |agent, until, mut answers| {
+            .read_between_entries(account_mode, agents, reads, |agent, until, mut answers| {
                 let fields = answers.read::<Fields>().unwrap_or_default();
                 let OwnerRecord { held, counters, .. } = OwnerRecord::from_fields(0, &fields);
                 let snapshot = Snapshot {
@@ -139,7 +145,7 @@ impl Pass<'_> {
         if !is_sure {
             reading.is_sure = false;
             self.doubt(
-                place,
+                account_mode,
                 "the counters of its agents changed during each read".to_owned(),
             );
         }
@@ -147,9 +153,15 @@ impl Pass<'_> {
     }
 
     /// Reads the spent amount of each run and its agent's held amount. Returns the highest number of a last entry.
-    async fn read_runs(&mut self, place: AccountMode, reading: &mut Reading) -> Result<u64, StoreError> {
-        let realm = self.accounts.realm(place);
-        let runs: Vec<(String, String)> = std::mem::take(&mut self.page(place).runs).into_iter().collect();
+    async fn read_runs(
+        &mut self,
+        account_mode: AccountMode,
+        reading: &mut Reading,
+    ) -> Result<u64, StoreError> {
+        let realm = self.accounts.realm(account_mode);
+        let runs: Vec<(String, String)> = std::mem::take(&mut self.page(account_mode).runs)
+            .into_iter()
+            .collect();
         let fields = ["spent", "first", "last"].map(str::to_owned);
         let reads = |(agent, run): &(String, String)| {
             let record = Read::fields(realm.bucket(), realm.run(agent, run), &fields);
@@ -157,7 +169,7 @@ impl Pass<'_> {
             vec![record, held]
         };
         let (highest, is_sure) = self
-            .read_between_entries(place, runs, reads, |(agent, run), until, mut answers| {
+            .read_between_entries(account_mode, runs, reads, |(agent, run), until, mut answers| {
                 let record = answers.read::<(Option<i128>, Option<u64>, Option<u64>)>();
                 let held = answers.number().unwrap_or(0);
                 let first_ms = match record {
@@ -174,7 +186,7 @@ impl Pass<'_> {
             })
             .await?;
         if !is_sure {
-            self.doubt(place, "its runs changed during each read".to_owned());
+            self.doubt(account_mode, "its runs changed during each read".to_owned());
         }
         Ok(highest)
     }
@@ -183,13 +195,13 @@ impl Pass<'_> {
     /// which an entry was written. Returns the highest of the numbers, and whether every record could be read.
     pub(super) async fn read_between_entries<T>(
         &self,
-        place: AccountMode,
+        account_mode: AccountMode,
         mut wanted: Vec<T>,
         reads: impl Fn(&T) -> Vec<Read>,
         mut fold: impl FnMut(T, u64, Answers),
     ) -> Result<(u64, bool), StoreError> {
-        let realm = self.accounts.realm(place);
-        let last = ModeField::AuditSeq.name(place.mode);
+        let realm = self.accounts.realm(account_mode);
+        let last = ModeField::AuditSeq.name(account_mode.mode);
         let seq = || Read::field(realm.bucket(), realm.record(), &last);
         let mut highest = 0;
         for _ in 0..ATTEMPTS {
@@ -221,37 +233,37 @@ impl Pass<'_> {
     /// Verifies and compares the trail up to entry `goal`. Returns false if that is not possible.
     async fn verify(
         &mut self,
-        place: AccountMode,
+        account_mode: AccountMode,
         reading: &mut Reading,
         goal: u64,
     ) -> Result<bool, StoreError> {
-        let (realm, archive) = (self.accounts.realm(place), self.archive);
+        let (realm, archive) = (self.accounts.realm(account_mode), self.archive);
         let trail = Trail::new(self.store, archive, realm.clone());
         let mut sealed = None;
         let mut walk = Walk::behind(0);
-        if self.lacks_archive(place, &trail).await? {
+        if self.lacks_archive(account_mode, &trail).await? {
             return Ok(false);
         }
         while walk.end() < goal {
             let next = walk.end() + 1;
             let entries = match trail.read(next).await {
-                Err(error) => return self.unreadable(place, next, error).map(|()| false),
+                Err(error) => return self.unreadable(account_mode, next, error).map(|()| false),
                 Ok(entries) => entries,
             };
             if entries.is_empty() {
                 // Seals the remaining lines. One call may seal only a part of them.
                 let end = match trail.seal().await {
                     Err(StoreError::UnexpectedReply(why)) => {
-                        self.broken(place, next, &format!("it cannot be sealed: {why}"));
+                        self.broken(account_mode, next, &format!("it cannot be sealed: {why}"));
                         return Ok(false);
                     }
-                    Err(error) => return self.unreadable(place, next, error).map(|()| false),
+                    Err(error) => return self.unreadable(account_mode, next, error).map(|()| false),
                     Ok(end) => end,
                 };
                 // Nothing more was sealed: the line of `next` is lost.
                 if sealed == Some(end.seq) {
                     let why = "its line is missing, or a later release wrote it";
-                    self.doubt(place, format!("the trail ends before entry {next}: {why}"));
+                    self.doubt(account_mode, format!("the trail ends before entry {next}: {why}"));
                     return Ok(false);
                 }
                 sealed = Some(end.seq);
@@ -263,15 +275,15 @@ impl Pass<'_> {
                 let entry = match walk.step(sealed.json.as_bytes()) {
                     Ok(()) => Entry::of_json(&sealed.json),
                     Err(broken) => {
-                        self.broken(place, next.max(walk.end() + 1), &broken.problem);
+                        self.broken(account_mode, next.max(walk.end() + 1), &broken.problem);
                         return Ok(false);
                     }
                 };
                 let Some(entry) = entry else {
-                    self.broken(place, walk.end(), "it is not an audit entry");
+                    self.broken(account_mode, walk.end(), "it is not an audit entry");
                     return Ok(false);
                 };
-                self.entry(place, reading, &entry).await?;
+                self.entry(account_mode, reading, &entry).await?;
             }
         }
         Ok(true)
@@ -280,22 +292,22 @@ impl Pass<'_> {
     /// Processes one entry.
     async fn entry(
         &mut self,
-        place: AccountMode,
+        account_mode: AccountMode,
         reading: &mut Reading,
         entry: &Entry,
     ) -> Result<(), StoreError> {
-        self.trail_key(place, entry).await?;
+        self.trail_key(account_mode, entry).await?;
         let mut is_complete = reading.charges.add_entry(entry).is_ok();
         if entry.seq <= reading.cut {
             let records = records::stated_by(entry, &mut reading.waiting);
             is_complete &= records.is_ok();
             for record in records.unwrap_or_default() {
-                self.reconcile_record(place, &record, Some(entry.seq));
+                self.reconcile_record(account_mode, &record, Some(entry.seq));
             }
             let legs = reading.reader.legs(entry);
             is_complete &= legs.is_ok();
             for leg in legs.unwrap_or_default() {
-                self.read_lines(place, &mut reading.lines).await?;
+                self.read_lines(account_mode, &mut reading.lines).await?;
                 let next = reading.lines.read.front().map(|(_, next)| key_of(next));
                 let is_tracked_only = leg.optional && next.as_ref() != Some(&leg.key);
                 reading.join.leg(entry.seq, leg, next.as_ref());
@@ -314,8 +326,8 @@ impl Pass<'_> {
     }
 
     /// Reads the next transactions if none are left. Skips malformed ones, which the replay reports.
-    async fn read_lines(&mut self, place: AccountMode, lines: &mut Lines) -> Result<(), StoreError> {
-        let realm = self.accounts.realm(place);
+    async fn read_lines(&mut self, account_mode: AccountMode, lines: &mut Lines) -> Result<(), StoreError> {
+        let realm = self.accounts.realm(account_mode);
         while lines.read.is_empty() && lines.next <= lines.last {
             let first = lines.next;
             let last = lines.last.min(first + BATCH as u64 - 1);
@@ -333,11 +345,11 @@ impl Pass<'_> {
 
     async fn rest_of_transactions(
         &mut self,
-        place: AccountMode,
+        account_mode: AccountMode,
         reading: &mut Reading,
     ) -> Result<(), StoreError> {
         loop {
-            self.read_lines(place, &mut reading.lines).await?;
+            self.read_lines(account_mode, &mut reading.lines).await?;
             if reading.lines.read.is_empty() || reading.join.is_full {
                 return Ok(());
             }
@@ -348,27 +360,27 @@ impl Pass<'_> {
     }
 
     /// Reports all mismatches, once everything is read.
-    fn end_of_trail(&mut self, place: AccountMode, mut reading: Reading, record: &Fields) {
+    fn end_of_trail(&mut self, account_mode: AccountMode, mut reading: Reading, record: &Fields) {
         if let Some(seq) = reading.incomplete {
-            self.incomplete.insert(place);
+            self.incomplete.insert(account_mode);
             let why = format!("entry {seq} moves money but lacks a field of its type");
-            self.doubt(place, why);
+            self.doubt(account_mode, why);
         } else {
             reading.join.end();
         }
         if reading.join.is_full {
             let why = "too many entries and transactions have no counterpart";
-            self.doubt(place, why.to_owned());
+            self.doubt(account_mode, why.to_owned());
         }
         for mismatch in &reading.join.mismatches {
-            self.mismatch(place, mismatch);
+            self.mismatch(account_mode, mismatch);
         }
         if reading.incomplete.is_some() || !reading.is_sure {
             return;
         }
         // Records of agents and runs were read between two entries, so that the sums up to there are exact. Only an
         // agent or a run that is made during the pass lacks its record, which the next pass sees.
-        let realm = self.accounts.realm(place);
+        let realm = self.accounts.realm(account_mode);
         for (agent, field, detail) in reading.charges.agents_differ(self.today) {
             let record = format!("{} {field}", realm.agent(&agent));
             self.found.add(Invariant::Trail, &[&record], detail);
@@ -377,7 +389,7 @@ impl Pass<'_> {
             let record = format!("{} spent", realm.run(&agent, &run));
             self.found.add(Invariant::Trail, &[&record], detail);
         }
-        if place.mode == Mode::Live {
+        if account_mode.mode == Mode::Live {
             for (field, apart, detail) in reading.charges.account_differs(&tracked(record), self.today) {
                 let record = format!("{} {field}", realm.record());
                 self.found
@@ -386,8 +398,8 @@ impl Pass<'_> {
         }
     }
 
-    fn mismatch(&mut self, place: AccountMode, mismatch: &LegMismatch) {
-        let realm = self.accounts.realm(place);
+    fn mismatch(&mut self, account_mode: AccountMode, mismatch: &LegMismatch) {
+        let realm = self.accounts.realm(account_mode);
         let transaction = mismatch
             .transaction
             .map(|n| format!("{} {n}", realm.transactions()));
@@ -396,14 +408,14 @@ impl Pass<'_> {
         self.wrong(Invariant::Trail, &records, mismatch.detail.as_str());
     }
 
-    fn broken(&mut self, place: AccountMode, seq: u64, problem: &str) {
-        let key = self.accounts.realm(place).audit();
+    fn broken(&mut self, account_mode: AccountMode, seq: u64, problem: &str) {
+        let key = self.accounts.realm(account_mode).audit();
         let detail = format!("the trail is broken here, so nothing was compared with it: {problem}");
         self.wrong(Invariant::Trail, &[&format!("{key} {seq}")], detail);
     }
 
-    fn doubt(&mut self, place: AccountMode, reason: String) {
-        let audit = self.accounts.realm(place).audit();
+    fn doubt(&mut self, account_mode: AccountMode, reason: String) {
+        let audit = self.accounts.realm(account_mode).audit();
         self.unsure(Invariant::Trail, &[&audit], reason);
     }
 }

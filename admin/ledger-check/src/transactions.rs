@@ -34,15 +34,16 @@ impl Pass<'_> {
     pub(super) async fn read_transactions(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let lasts = self.read_table_sizes().await?;
-        let jobs = lasts.iter().flat_map(|(place, last)| {
+        let jobs = lasts.iter().flat_map(|(account_mode, last)| {
             let firsts = (1..=*last).step_by(BATCH);
-            firsts.map(move |first| transactions_of(accounts.realm(*place), *place, first, *last))
+            firsts
+                .map(move |first| transactions_of(accounts.realm(*account_mode), *account_mode, first, *last))
         });
-        drive(store, jobs, |(place, first), mut answers| {
+        drive(store, jobs, |(account_mode, first), mut answers| {
             let lines = answers.read::<Vec<Option<String>>>().unwrap_or_default();
             self.count(lines.len());
             for (line, number) in lines.into_iter().zip(first..) {
-                self.line(place, number, line.as_deref());
+                self.line(account_mode, number, line.as_deref());
             }
         })
         .await?;
@@ -50,13 +51,13 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn line(&mut self, place: AccountMode, number: u64, line: Option<&str>) {
+    fn line(&mut self, account_mode: AccountMode, number: u64, line: Option<&str>) {
         let record = |pass: &Self| {
-            let key = pass.accounts.realm(place).transactions();
+            let key = pass.accounts.realm(account_mode).transactions();
             format!("{key} {number}")
         };
         let Some(line) = line else {
-            if self.page(place).unread.is_some_and(|from| number >= from) {
+            if self.page(account_mode).unread.is_some_and(|from| number >= from) {
                 return; // reported as one
             }
             return self.wrong(
@@ -72,8 +73,8 @@ impl Pass<'_> {
                 "the transaction is malformed",
             );
         };
-        self.page(place).types[place_of(transaction.kind)].push(number);
-        match self.page(place).wallets.get_mut(&transaction.wallet) {
+        self.page(account_mode).types[place_of(transaction.kind)].push(number);
+        match self.page(account_mode).wallets.get_mut(&transaction.wallet) {
             None => {
                 let detail = format!("wallet {} does not exist", transaction.wallet);
                 self.wrong(Invariant::WalletBalance, &[&record(self)], detail);
@@ -85,49 +86,54 @@ impl Pass<'_> {
                 }
             }
         }
-        self.flow(place, &transaction);
-        self.compare(place, number, &transaction);
+        self.flow(account_mode, &transaction);
+        self.compare(account_mode, number, &transaction);
     }
 
     /// Compares a transaction with the records that it belongs to.
-    fn compare(&mut self, place: AccountMode, number: u64, transaction: &Transaction) {
+    fn compare(&mut self, account_mode: AccountMode, number: u64, transaction: &Transaction) {
         let amount = transaction.amount.get().to_string();
         if let Some(intent) = &transaction.intent {
             let parts = [transaction.id.as_str(), &amount];
             self.reconcile(
                 Comparison::IntentTransaction,
                 Side::Match,
-                (place, intent),
+                (account_mode, intent),
                 &parts,
             );
         }
         let escrow = |word: &str| match word {
             "fund" => transaction.wallet.to_string(),
-            _ => self.accounts.id(place).to_owned(),
+            _ => self.accounts.id(account_mode).to_owned(),
         };
         let of_escrow = match transaction.kind {
             TransactionType::Deposit => {
                 let parts = [amount.as_str(), &transaction.wallet.to_string()];
-                self.reconcile(Comparison::Deposit, Side::Match, (place, &transaction.id), &parts);
+                self.reconcile(
+                    Comparison::Deposit,
+                    Side::Match,
+                    (account_mode, &transaction.id),
+                    &parts,
+                );
                 return;
             }
             TransactionType::Spend => {
                 let day = transaction.at_ms / DAY_MS;
-                let owner = self.owner(place, &transaction.owner);
+                let owner = self.owner(account_mode, &transaction.owner);
                 if owner.record.as_ref().is_some_and(|record| number <= record.seq) {
                     *owner.spends.entry(day).or_default() += u128::from(transaction.amount.get());
                 }
-                return self.needs_intent(place, number, transaction);
+                return self.needs_intent(account_mode, number, transaction);
             }
             TransactionType::TransferIn | TransactionType::TransferOut => {
-                return self.transferred(place, number, transaction);
+                return self.transferred(account_mode, number, transaction);
             }
             TransactionType::EscrowFund => ("fund", escrow("fund")),
             TransactionType::EscrowRelease => ("release", escrow("release")),
             TransactionType::EscrowRefund => ("refund", escrow("refund")),
         };
         if transaction.kind == TransactionType::EscrowFund {
-            self.needs_intent(place, number, transaction);
+            self.needs_intent(account_mode, number, transaction);
         }
         let counterparty = transaction.tail.counterparty.as_deref().unwrap_or_default();
         match counterparty.strip_prefix("escrow:") {
@@ -136,16 +142,16 @@ impl Pass<'_> {
                 self.reconcile_across(Comparison::EscrowMoney, Side::Match, escrow, &parts);
             }
             None => {
-                let key = self.accounts.realm(place).transactions();
+                let key = self.accounts.realm(account_mode).transactions();
                 let detail = "it names no escrow";
                 self.wrong(Invariant::EscrowState, &[&format!("{key} {number}")], detail);
             }
         }
     }
 
-    fn needs_intent(&mut self, place: AccountMode, number: u64, transaction: &Transaction) {
+    fn needs_intent(&mut self, account_mode: AccountMode, number: u64, transaction: &Transaction) {
         if transaction.intent.is_none() {
-            let key = self.accounts.realm(place).transactions();
+            let key = self.accounts.realm(account_mode).transactions();
             self.wrong(
                 Invariant::Intent,
                 &[&format!("{key} {number}")],
@@ -155,9 +161,9 @@ impl Pass<'_> {
     }
 
     fn end_of_wallets(&mut self) {
-        for place in self.accounts.places() {
+        for account_mode in self.accounts.account_modes() {
             let today = self.today;
-            let page = self.page(place);
+            let page = self.page(account_mode);
             let ends = page
                 .wallets
                 .values()
@@ -171,7 +177,7 @@ impl Pass<'_> {
                 self.wrong(Invariant::WalletBalance, &[&key], wrong);
             }
             for (name, (field, wrong)) in spends {
-                let key = self.accounts.realm(place).wallet(&name);
+                let key = self.accounts.realm(account_mode).wallet(&name);
                 self.wrong(Invariant::Counters, &[&format!("{key} {field}")], wrong);
             }
         }
@@ -182,23 +188,23 @@ impl Pass<'_> {
     async fn read_table_sizes(&mut self) -> Result<Vec<(AccountMode, u64)>, StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let mut lasts = Vec::new();
-        let jobs = accounts.places().map(|place| {
-            let realm = accounts.realm(place);
+        let jobs = accounts.account_modes().map(|account_mode| {
+            let realm = accounts.realm(account_mode);
             let table = Read::hash_length(realm.bucket(), realm.transactions());
-            Job::new([table, seq_of(realm)], place)
+            Job::new([table, seq_of(realm)], account_mode)
         });
-        drive(store, jobs, |place, mut answers| {
-            let key = accounts.realm(place).transactions();
+        drive(store, jobs, |account_mode, mut answers| {
+            let key = accounts.realm(account_mode).transactions();
             let Some(size) = answers.read::<u64>() else {
                 let detail = "it is not a hash of transactions";
                 return self.wrong(Invariant::WalletBalance, &[&key], detail);
             };
             let seq = answers.number().unwrap_or(0);
-            let page = self.page(place);
+            let page = self.page(account_mode);
             let last = last_to_read(page.last, size);
             let is_short = last < page.last;
             page.unread = is_short.then_some(size + 1);
-            lasts.push((place, last));
+            lasts.push((account_mode, last));
             if size > seq || is_short {
                 let detail = format!("it has {size} transactions, but the last assigned number is {seq}");
                 self.wrong(Invariant::WalletBalance, &[&key], detail);
@@ -212,29 +218,34 @@ impl Pass<'_> {
     pub(super) async fn read_lists(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let mut lists = Vec::new();
-        for place in accounts.places() {
-            let realm = accounts.realm(place);
-            let page = self.page(place);
+        for account_mode in accounts.account_modes() {
+            let realm = accounts.realm(account_mode);
+            let page = self.page(account_mode);
             for (kind, fold) in TransactionType::ALL.iter().zip(page.types) {
                 let key = realm.transactions_of_type(kind.as_str());
-                lists.push((place, key, fold, page.last));
+                lists.push((account_mode, key, fold, page.last));
             }
             for wallet in page.wallets.values() {
                 let keys = realm.transaction_lists(&wallet.holder);
                 lists.extend(
                     keys.into_iter()
                         .zip(wallet.lists)
-                        .map(|(key, fold)| (place, key, fold, wallet.seq)),
+                        .map(|(key, fold)| (account_mode, key, fold, wallet.seq)),
                 );
             }
         }
         lists.retain(|(_, _, fold, _)| fold.count > 0);
-        for (place, key, ..) in &lists {
-            self.reconcile(Comparison::TransactionList, Side::Match, (*place, key), &[LIST]);
+        for (account_mode, key, ..) in &lists {
+            self.reconcile(
+                Comparison::TransactionList,
+                Side::Match,
+                (*account_mode, key),
+                &[LIST],
+            );
         }
-        let jobs = lists.into_iter().flat_map(|(place, key, expected, seq)| {
+        let jobs = lists.into_iter().flat_map(|(account_mode, key, expected, seq)| {
             let list = List { key, expected, seq };
-            parts_of(accounts.realm(place), list)
+            parts_of(accounts.realm(account_mode), list)
         });
         let mut check = ListCheck::default();
         drive(store, jobs, |(list, last), mut answers| {
@@ -267,12 +278,17 @@ fn seq_of(realm: &Realm) -> Read {
     )
 }
 
-fn transactions_of(realm: &Realm, place: AccountMode, first: u64, last: u64) -> Job<(AccountMode, u64)> {
+fn transactions_of(
+    realm: &Realm,
+    account_mode: AccountMode,
+    first: u64,
+    last: u64,
+) -> Job<(AccountMode, u64)> {
     let until = last.min(first + BATCH as u64 - 1);
     let numbers: Vec<String> = (first..=until).map(|number| number.to_string()).collect();
     Job::new(
         [Read::fields(realm.bucket(), realm.transactions(), &numbers)],
-        (place, first),
+        (account_mode, first),
     )
     .with_weight(numbers.len())
 }

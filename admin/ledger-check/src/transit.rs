@@ -22,7 +22,7 @@ pub(super) struct Rows {
     from_ms: u64,
     /// End of the cut.
     pub(super) cut_ms: u64,
-    /// Debits that must be among the transactions of their account: row and amount, by place and transaction id.
+    /// Debits that must be among the transactions of their account: row and amount, by account, mode and id.
     wanted: HashMap<(AccountMode, String), (String, u64)>,
 }
 

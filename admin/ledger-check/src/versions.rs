@@ -18,15 +18,24 @@ impl Pass<'_> {
         if !store.is_cluster() {
             return Ok(Vec::new());
         }
-        let lives = accounts.places().filter(|place| place.mode == Mode::Live);
-        let jobs = lives.map(|place| {
-            let (bucket, id) = (witness_of(accounts.realm(place).bucket()), accounts.id(place));
-            Job::new([Read::field(bucket, bucket.witnessed(), id)], place)
+        let lives = accounts
+            .account_modes()
+            .filter(|account_mode| account_mode.mode == Mode::Live);
+        let jobs = lives.map(|account_mode| {
+            let (bucket, id) = (
+                witness_of(accounts.realm(account_mode).bucket()),
+                accounts.id(account_mode),
+            );
+            Job::new([Read::field(bucket, bucket.witnessed(), id)], account_mode)
         });
         let mut witnessed = Vec::new();
-        drive(store, jobs, |place, mut answers| {
+        drive(store, jobs, |account_mode, mut answers| {
             let text = answers.text();
-            witnessed.extend(text.as_deref().and_then(witness::parse).map(|view| (place, view)));
+            witnessed.extend(
+                text.as_deref()
+                    .and_then(witness::parse)
+                    .map(|view| (account_mode, view)),
+            );
         })
         .await?;
         Ok(witnessed)
@@ -34,15 +43,15 @@ impl Pass<'_> {
 
     /// Compares the witnesses' versions with the records of the accounts, which were read afterwards.
     pub(super) fn check_versions(&mut self, witnessed: Vec<(AccountMode, AccountVersion)>) {
-        for (place, witnessed) in witnessed {
-            let record = &self.records[place.account];
+        for (account_mode, witnessed) in witnessed {
+            let record = &self.records[account_mode.account];
             let number = |name: &str| record.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
             let is = AccountVersion {
                 generation: number("generation"),
                 version: number("version"),
             };
             if is < witnessed {
-                let key = self.accounts.realm(place).record();
+                let key = self.accounts.realm(account_mode).record();
                 let recorded = match witnessed.is_until_accepted() {
                     true => "lost writes until `store accept`".to_owned(),
                     false => format!(

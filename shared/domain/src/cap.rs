@@ -42,7 +42,7 @@ pub struct CapSnapshot {
     pub month_spent: Nanos,
     /// The agent already has one of the plan's places this month.
     pub has_slot: bool,
-    /// Agents of the account that have a place this month.
+    /// Agents of the account that have a slot this month.
     pub slots_used: u64,
     /// Charged to the account this month.
     pub tracked_spent: Nanos,
@@ -65,7 +65,7 @@ pub fn checks(
     let usd = |name, limit: Option<Nanos>, spent: Nanos| {
         Check::within(name, limit.map(Nanos::get), spent.get(), amount.get())
     };
-    // Only other agents count: an agent that already has a place keeps it.
+    // Only other agents count: an agent that already has a slot keeps it.
     let others = snapshot.slots_used.saturating_sub(snapshot.has_slot.into());
     let mut agents = Check::within(CheckName::PlanAgentLimit, plan.agents, others, 1);
     agents.passes |= snapshot.has_slot;

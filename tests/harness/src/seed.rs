@@ -82,7 +82,7 @@ pub struct AgentCounters {
     pub month_nanos: u64,
     /// Charged to the account this month.
     pub tracked_nanos: u64,
-    /// Agents of the account with a place this month.
+    /// Agents of the account with a slot this month.
     pub slots: u64,
 }
 

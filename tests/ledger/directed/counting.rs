@@ -163,7 +163,7 @@ async fn windows_of_a_clock_that_was_ahead(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// An agent takes one of the plan's places with its first approved call of the month and keeps it.
+/// An agent takes one of the plan's slots with its first approved call of the month and keeps it.
 async fn agents(bench: &Bench<'_>) -> Checked {
     for limit in 0..=4 {
         let mut world = bench.installed().await?;

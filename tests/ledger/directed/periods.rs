@@ -59,7 +59,7 @@ async fn late_resolutions(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A place of last month is not one of this month.
+/// A slot of last month is not one of this month.
 async fn old_slots(bench: &Bench<'_>) -> Checked {
     for limit in [0, 1] {
         let mut world = bench.world();
@@ -82,7 +82,7 @@ async fn old_slots(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// Across the border of a month and back, as when a store's clock is set back: an agent has one place in each month,
+/// Across the border of a month and back, as when a store's clock is set back: an agent has one slot in each month,
 /// which it keeps and which is counted once.
 async fn borders(bench: &Bench<'_>) -> Checked {
     let border = domain::timestamp::ms_from_iso("2027-01-01T00:00:00Z").ok_or("a moment")?;

@@ -151,11 +151,11 @@ impl Model {
                     cells.insert(counter, Cell::new(spent));
                 }
             }
-            let place = format!("s{month}");
+            let slot = format!("s{month}");
             match (self.keeps_slot(id, month), self.users(id, month)) {
                 (false, 0) => {}
-                (true, _) => drop(cells.insert(place, Cell::new(1))),
-                (false, users) => drop(cells.insert(place, Cell::new(format!("c{users}")))),
+                (true, _) => drop(cells.insert(slot, Cell::new(1))),
+                (false, users) => drop(cells.insert(slot, Cell::new(format!("c{users}")))),
             }
             let held = self.held(|charge| charge.agent == id);
             cells.insert("held".to_owned(), Cell::new(held));

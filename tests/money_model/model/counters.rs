@@ -1,4 +1,4 @@
-//! Counters of a spend: earlier charges, the plan's places, the policy in effect.
+//! Counters of a spend: earlier charges, the plan's slots, the policy in effect.
 
 use super::{Agent, At, Charge, Limits, Model, mode};
 use domain::mode::Mode;
@@ -38,7 +38,7 @@ impl Model {
         if mode(at) == Mode::Live { sum } else { 0 }
     }
 
-    /// Whether the agent has one of the plan's places of `month`.
+    /// Whether the agent has one of the plan's slots of `month`.
     pub fn has_slot(&self, at: At, agent: &str, month: u64) -> bool {
         let side = &self.sides[at];
         let old = side.agents.get(agent).map(|agent| &agent.old);
@@ -48,7 +48,7 @@ impl Model {
         is_taken && mode(at) == Mode::Live
     }
 
-    /// Number of agents that took a place in `month`.
+    /// Number of agents that took a slot in `month`.
     pub fn slots(&self, at: At, month: u64) -> u64 {
         let took = |agent: &&String| self.has_slot(at, agent, month);
         self.sides[at].agents.keys().filter(took).count() as u64

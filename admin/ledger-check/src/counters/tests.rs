@@ -78,10 +78,10 @@ fn a_wallet_spends_what_its_transactions_say() {
 }
 
 #[test]
-fn a_place_in_the_month_is_counted() {
+fn a_slot_in_the_month_is_counted() {
     assert_eq!(add_month((1, 1), Some(5), true), (6, 2));
     assert_eq!(add_month((1, 1), None, false), (1, 1));
-    let places = [("s202611", "1"), ("s202612", "c2"), ("spend_limit", "5")];
-    let record = owner(&places).record.unwrap();
-    assert_eq!(record.places, [202_611, 202_612].into());
+    let slots = [("s202611", "1"), ("s202612", "c2"), ("spend_limit", "5")];
+    let record = owner(&slots).record.unwrap();
+    assert_eq!(record.slots, [202_611, 202_612].into());
 }

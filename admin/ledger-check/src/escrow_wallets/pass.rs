@@ -15,9 +15,9 @@ use store::keys::Series;
 const UNSURE_MAX: usize = 10_000;
 
 impl Pass<'_> {
-    /// Collects the wallets of an escrow that `place` pays.
-    pub(crate) fn wallets_of_escrow(&mut self, place: AccountMode, key: &str, escrow: &Facts<'_>) {
-        let payer = self.accounts.id(place);
+    /// Collects the wallets of an escrow that `account_mode` pays.
+    pub(crate) fn wallets_of_escrow(&mut self, account_mode: AccountMode, key: &str, escrow: &Facts<'_>) {
+        let payer = self.accounts.id(account_mode);
         for (field, number, account, owner) in [
             ("from", escrow.from, payer, escrow.from_owner),
             ("to", escrow.to, escrow.to_account, escrow.to_owner),
@@ -28,7 +28,7 @@ impl Pass<'_> {
                 // No wallet has the number 0.
                 number: number.parse().unwrap_or(0),
                 account: account.to_owned(),
-                mode: place.mode,
+                mode: account_mode.mode,
                 owner: owner.to_owned(),
             });
         }
@@ -72,8 +72,8 @@ impl Pass<'_> {
                 owner,
             } = wallet;
             let known = self.accounts.find(&account).map(|account| {
-                let place = AccountMode { account, mode };
-                let wallet = self.page(place).wallets.get(&number);
+                let account_mode = AccountMode { account, mode };
+                let wallet = self.page(account_mode).wallets.get(&number);
                 wallet.is_some_and(|wallet| wallet.owner == owner)
             });
             // The wallets of an account that is not checked are not known, only their look-ups.

@@ -29,22 +29,22 @@ impl Pass<'_> {
     }
 
     /// Processes a wallet, which may be closed.
-    pub(crate) fn named_wallet(&mut self, place: AccountMode, owner: &str, (number, id): (u64, &str)) {
+    pub(crate) fn named_wallet(&mut self, account_mode: AccountMode, owner: &str, (number, id): (u64, &str)) {
         let name = called(Series::Wallet, number);
-        let content = format!("{} {owner} {id}", self.accounts.word(place));
+        let content = format!("{} {owner} {id}", self.accounts.word(account_mode));
         self.reconcile_across(Comparison::Place, Side::Record, &name, &[&content]);
     }
 
     /// Processes an escrow: its number, and the parties whose lists must contain it.
-    pub(crate) fn named_escrow(&mut self, place: AccountMode, number: u64, to_account: Option<&str>) {
-        let payer = self.accounts.word(place);
+    pub(crate) fn named_escrow(&mut self, account_mode: AccountMode, number: u64, to_account: Option<&str>) {
+        let payer = self.accounts.word(account_mode);
         let name = called(Series::Escrow, number);
         self.reconcile_across(Comparison::Place, Side::Record, &name, &[payer]);
         let text = number.to_string();
         self.reconcile_across(Comparison::EscrowList, Side::Record, &text, &[payer]);
-        let elsewhere = to_account.filter(|account| *account != self.accounts.id(place));
+        let elsewhere = to_account.filter(|account| *account != self.accounts.id(account_mode));
         if let Some(to_account) = elsewhere.filter(|account| self.accounts.find(account).is_some()) {
-            let payee = format!("{to_account} {}", place.mode);
+            let payee = format!("{to_account} {}", account_mode.mode);
             self.reconcile_across(Comparison::EscrowList, Side::Record, &text, &[&payee]);
         }
     }
@@ -86,11 +86,11 @@ impl Pass<'_> {
     }
 
     /// Processes a pending deposit, which an operator finds by its reference.
-    pub(crate) fn named_deposit(&mut self, place: AccountMode, key: &str, reference: &str) {
+    pub(crate) fn named_deposit(&mut self, account_mode: AccountMode, key: &str, reference: &str) {
         self.names.outside.push(NamedRecord {
             record: key.to_owned(),
             lookup: keys::deposit_lookup(reference),
-            content: LookupContent::Member(self.accounts.word(place).to_owned()),
+            content: LookupContent::Member(self.accounts.word(account_mode).to_owned()),
         });
     }
 
@@ -151,30 +151,30 @@ impl Pass<'_> {
     /// Reads the lists of escrows.
     pub(crate) async fn read_escrow_lists(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
-        let jobs = accounts.places().map(|place| {
-            let realm = accounts.realm(place);
+        let jobs = accounts.account_modes().map(|account_mode| {
+            let realm = accounts.realm(account_mode);
             let list = realm.escrows();
-            Job::new([Read::sorted_length(realm.bucket(), &list)], (place, list))
+            Job::new([Read::sorted_length(realm.bucket(), &list)], (account_mode, list))
         });
         let mut lists = Vec::new();
-        drive(store, jobs, |(place, list), mut answers| {
+        drive(store, jobs, |(account_mode, list), mut answers| {
             match answers.read::<u64>() {
-                Some(length) => lists.push((place, list, length)),
+                Some(length) => lists.push((account_mode, list, length)),
                 None => self.wrong(Invariant::Names, &[&list], "it is not a list of escrows"),
             }
         })
         .await?;
-        let jobs = lists.iter().flat_map(|(place, list, length)| {
-            let bucket = accounts.realm(*place).bucket();
+        let jobs = lists.iter().flat_map(|(account_mode, list, length)| {
+            let bucket = accounts.realm(*account_mode).bucket();
             (0..*length).step_by(BATCH).map(move |first| {
-                Job::new([Read::sorted(bucket, list, first, BATCH as u64)], *place).with_weight(BATCH)
+                Job::new([Read::sorted(bucket, list, first, BATCH as u64)], *account_mode).with_weight(BATCH)
             })
         });
-        drive(store, jobs, |place, mut answers| {
+        drive(store, jobs, |account_mode, mut answers| {
             let numbers = answers.read::<Vec<(String, f64)>>().unwrap_or_default();
             self.count(numbers.len());
             for (number, _) in numbers {
-                let party = [accounts.word(place)];
+                let party = [accounts.word(account_mode)];
                 self.reconcile_across(Comparison::EscrowList, Side::Match, &number, &party);
             }
         })

@@ -10,7 +10,12 @@ use store::intent::IntentRecord;
 
 impl Pass<'_> {
     /// Adds a record to its comparison with the trail: that of entry `seq`, or of the store if `None`.
-    pub(super) fn reconcile_record(&mut self, place: AccountMode, record: &RecordInTrail, seq: Option<u64>) {
+    pub(super) fn reconcile_record(
+        &mut self,
+        account_mode: AccountMode,
+        record: &RecordInTrail,
+        seq: Option<u64>,
+    ) {
         let comparison = match record.kind {
             RecordKind::Intent => Comparison::TrailIntent,
             RecordKind::Deposit => Comparison::TrailDeposit,
@@ -21,23 +26,23 @@ impl Pass<'_> {
             None => Side::Record,
         };
         let parts: Vec<&str> = record.parts.iter().map(String::as_str).collect();
-        self.reconcile(comparison, side, (place, &record.name), &parts);
+        self.reconcile(comparison, side, (account_mode, &record.name), &parts);
         if let Some(seq) = seq {
-            let word = self.accounts.word(place);
+            let word = self.accounts.word(account_mode);
             self.reconciliation
                 .add_entry(comparison, (word, &record.name), seq);
         }
     }
 
     /// Collects a run: its agent and its id.
-    pub(crate) fn trail_run(&mut self, place: AccountMode, run: (String, String)) {
+    pub(crate) fn trail_run(&mut self, account_mode: AccountMode, run: (String, String)) {
         if self.with_trail {
-            self.page(place).runs.insert(run);
+            self.page(account_mode).runs.insert(run);
         }
     }
 
     /// Processes a settled intent, in the store or the archive.
-    pub(crate) fn trail_intent(&mut self, place: AccountMode, intent: &IntentRecord) {
+    pub(crate) fn trail_intent(&mut self, account_mode: AccountMode, intent: &IntentRecord) {
         if !self.with_trail {
             return;
         }
@@ -48,11 +53,11 @@ impl Pass<'_> {
             name: intent.id.clone(),
             parts: of_intent(intent.kind.as_str(), intent.amount.get(), spend),
         };
-        self.reconcile_record(place, &record, None);
+        self.reconcile_record(account_mode, &record, None);
     }
 
     /// Processes a deposit: its first state, and its cancellation.
-    pub(crate) fn trail_deposit(&mut self, place: AccountMode, deposit: &Deposit) {
+    pub(crate) fn trail_deposit(&mut self, account_mode: AccountMode, deposit: &Deposit) {
         if !self.with_trail {
             return;
         }
@@ -63,12 +68,12 @@ impl Pass<'_> {
                 name: deposit.id.clone(),
                 parts: of_deposit(state.as_str(), deposit.amount.get(), deposit.wallet),
             };
-            self.reconcile_record(place, &record, None);
+            self.reconcile_record(account_mode, &record, None);
         }
     }
 
     /// Processes an escrow of the payer's account, with the fields of its valid record.
-    pub(crate) fn trail_escrow(&mut self, place: AccountMode, number: u64, fields: &Fields) {
+    pub(crate) fn trail_escrow(&mut self, account_mode: AccountMode, number: u64, fields: &Fields) {
         if !self.with_trail {
             return;
         }
@@ -90,7 +95,7 @@ impl Pass<'_> {
                 name: number.to_string(),
                 parts,
             };
-            self.reconcile_record(place, &record, None);
+            self.reconcile_record(account_mode, &record, None);
         }
     }
 }

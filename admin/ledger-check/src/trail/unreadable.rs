@@ -12,11 +12,11 @@ impl Pass<'_> {
     /// Reports a trail of which a key in the store is malformed.
     pub(super) async fn malformed_trail(
         &mut self,
-        place: AccountMode,
+        account_mode: AccountMode,
         why: &dyn Error,
     ) -> Result<(), StoreError> {
-        self.incomplete.insert(place);
-        let chain = Chain::new(self.store, self.accounts.realm(place).clone());
+        self.incomplete.insert(account_mode);
+        let chain = Chain::new(self.store, self.accounts.realm(account_mode).clone());
         let key = chain.malformed_key().await?;
         let key = key.unwrap_or_else(|| chain.realm().audit());
         let detail = format!("it is malformed, so nothing was compared with the trail: {why}");
@@ -28,7 +28,7 @@ impl Pass<'_> {
     /// minute.
     pub(super) async fn lacks_archive(
         &mut self,
-        place: AccountMode,
+        account_mode: AccountMode,
         trail: &Trail<'_>,
     ) -> Result<bool, StoreError> {
         let Some(why) = self.no_archive.clone() else {
@@ -36,7 +36,7 @@ impl Pass<'_> {
         };
         let is_archived = trail.is_archived(1).await?;
         if is_archived {
-            self.doubt(place, format!("entry 1 cannot be read: {why}"));
+            self.doubt(account_mode, format!("entry 1 cannot be read: {why}"));
         }
         Ok(is_archived)
     }
@@ -44,20 +44,20 @@ impl Pass<'_> {
     /// Records why an entry cannot be read. Returns errors that say nothing about the trail.
     pub(super) fn unreadable(
         &mut self,
-        place: AccountMode,
+        account_mode: AccountMode,
         seq: u64,
         error: StoreError,
     ) -> Result<(), StoreError> {
         match error {
             // It was archived at that moment, too often.
             StoreError::UnexpectedReply(_) | StoreError::LaterRelease(_) => {
-                self.doubt(place, format!("entry {seq} cannot be read: {error}"));
+                self.doubt(account_mode, format!("entry {seq} cannot be read: {error}"));
             }
             StoreError::ArchiveUnavailable(why) => {
-                self.doubt(place, format!("entry {seq} cannot be read: {why}"));
+                self.doubt(account_mode, format!("entry {seq} cannot be read: {why}"));
                 self.no_archive = Some(why);
             }
-            StoreError::Archive(why) => self.broken(place, seq, &why),
+            StoreError::Archive(why) => self.broken(account_mode, seq, &why),
             error => return Err(error),
         }
         Ok(())

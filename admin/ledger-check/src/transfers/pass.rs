@@ -10,12 +10,12 @@ use store::transit::Transit;
 
 impl Pass<'_> {
     /// Collects a row whose money had not arrived at the cut.
-    pub(crate) fn waiting_transfer(&mut self, place: AccountMode, row: &Transit) {
+    pub(crate) fn waiting_transfer(&mut self, account_mode: AccountMode, row: &Transit) {
         if let Some(credit) = &row.credit {
             self.transfers.waiting.push(Waiting {
                 from: credit.counterparty.clone(),
                 to_account: row.to_account.clone(),
-                mode: place.mode,
+                mode: account_mode.mode,
                 to_wallet: row.to_wallet,
                 nanos: credit.nanos,
             });
@@ -24,8 +24,8 @@ impl Pass<'_> {
 
     /// Adds the collected rows, once all wallets are read.
     pub(crate) fn end_of_waiting_transfers(&mut self) {
-        for place in self.accounts.places() {
-            let page = self.page(place);
+        for account_mode in self.accounts.account_modes() {
+            let page = self.page(account_mode);
             if let Some(user) = page.user_wallet() {
                 let closed: Vec<u64> = page.closed.iter().copied().collect();
                 self.transfers
@@ -35,11 +35,11 @@ impl Pass<'_> {
         }
         for row in std::mem::take(&mut self.transfers.waiting) {
             let account = self.accounts.find(&row.to_account);
-            let place = account.map(|account| AccountMode {
+            let account_mode = account.map(|account| AccountMode {
                 account,
                 mode: row.mode,
             });
-            let Some(place) = place else {
+            let Some(account_mode) = account_mode else {
                 if !self.accounts.partial {
                     // Nobody receives it.
                     self.transfer(Side::InTransit, (&row.from, "no wallet"), row.nanos);
@@ -47,13 +47,13 @@ impl Pass<'_> {
                 continue;
             };
             // It goes to the user wallet if the account has no such wallet.
-            let page = self.page(place);
+            let page = self.page(account_mode);
             let to = match page.wallets.contains_key(&row.to_wallet) {
                 true => Some(row.to_wallet),
                 false => page.user_wallet(),
             };
             // No wallet has the number 0.
-            let is_ours = self.is_of_pass(place, row.from.parse().unwrap_or(0));
+            let is_ours = self.is_of_pass(account_mode, row.from.parse().unwrap_or(0));
             let to = to.map_or("no wallet".to_owned(), |to| self.receiver(to));
             if is_ours {
                 self.transfer(Side::InTransit, (&row.from, &to), row.nanos);
@@ -62,7 +62,7 @@ impl Pass<'_> {
     }
 
     /// Processes the transaction of a transfer.
-    pub(crate) fn transferred(&mut self, place: AccountMode, number: u64, transaction: &Transaction) {
+    pub(crate) fn transferred(&mut self, account_mode: AccountMode, number: u64, transaction: &Transaction) {
         let (from_ms, cut_ms) = self.rows.window();
         // A row of the last millisecond may have been read.
         if transaction.at_ms > cut_ms {
@@ -70,11 +70,11 @@ impl Pass<'_> {
         }
         let other = transaction.tail.counterparty.as_deref().unwrap_or_default();
         let Ok(other) = other.parse::<u64>() else {
-            let key = self.accounts.realm(place).transactions();
+            let key = self.accounts.realm(account_mode).transactions();
             let detail = "it names no other wallet";
             return self.wrong(Invariant::Transit, &[&format!("{key} {number}")], detail);
         };
-        if !self.is_of_pass(place, other) {
+        if !self.is_of_pass(account_mode, other) {
             return;
         }
         let is_sent = transaction.kind == TransactionType::TransferOut;
@@ -97,9 +97,9 @@ impl Pass<'_> {
         self.reconcile_across(Comparison::Transfer, side, &key, &[]);
     }
 
-    /// Returns whether the pass checks both wallets of a transfer: one of `place`, and `other`.
-    fn is_of_pass(&mut self, place: AccountMode, other: u64) -> bool {
-        !self.accounts.partial || self.page(place).wallets.contains_key(&other)
+    /// Returns whether the pass checks both wallets of a transfer: one of `account_mode`, and `other`.
+    fn is_of_pass(&mut self, account_mode: AccountMode, other: u64) -> bool {
+        !self.accounts.partial || self.page(account_mode).wallets.contains_key(&other)
     }
 
     /// Returns the name of the wallet that receives what was sent to wallet `number`.

@@ -19,8 +19,8 @@ impl Pass<'_> {
     pub(crate) async fn read_rows(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let buckets: BTreeSet<Bucket> = accounts
-            .places()
-            .map(|place| accounts.realm(place).bucket())
+            .account_modes()
+            .map(|account_mode| accounts.realm(account_mode).bucket())
             .collect();
         let apart = if store.is_cluster() { CLOCKS_APART_MS } else { 0 };
         self.rows.from_ms = server_clock::now_ms(store).await?.saturating_sub(apart);
@@ -58,41 +58,47 @@ impl Pass<'_> {
             ));
         })
         .await?;
-        for ((place, row), arrived, status) in seen {
-            self.row(place, &row, arrived.flatten(), status.flatten().as_deref());
+        for ((account_mode, row), arrived, status) in seen {
+            self.row(account_mode, &row, arrived.flatten(), status.flatten().as_deref());
         }
         Ok(())
     }
 
     /// Reads whether a row has arrived, and the escrow that it is about.
     fn row_job(&mut self, bucket: Bucket, row: Transit) -> Option<Job<(AccountMode, Transit)>> {
-        let place = self.accounts.find(&row.from_account).zip(row.mode());
-        let Some((account, mode)) = place else {
+        let account_mode = self.accounts.find(&row.from_account).zip(row.mode());
+        let Some((account, mode)) = account_mode else {
             if !self.accounts.partial {
                 let detail = "the sending account does not exist";
                 self.wrong(Invariant::Transit, &[&bucket.transit(), &row.id], detail);
             }
             return None;
         };
-        let place = AccountMode { account, mode };
+        let account_mode = AccountMode { account, mode };
         let to = AccountKeys::new(&row.to_account).bucket();
         let mut reads = vec![Read::text(to, to.arrived(&row.id))];
         if let Some(number) = escrow_of(&row.id) {
-            let key = self.accounts.realm(place).escrow(number);
+            let key = self.accounts.realm(account_mode).escrow(number);
             reads.push(Read::field(bucket, key, "status"));
         }
-        Some(Job::new(reads, (place, row)))
+        Some(Job::new(reads, (account_mode, row)))
     }
 
-    fn row(&mut self, place: AccountMode, row: &Transit, arrived_ms: Option<u64>, status: Option<&str>) {
+    fn row(
+        &mut self,
+        account_mode: AccountMode,
+        row: &Transit,
+        arrived_ms: Option<u64>,
+        status: Option<&str>,
+    ) {
         let amount = row.credit.as_ref().map_or(0, |credit| credit.nanos);
-        let table = self.accounts.realm(place).bucket().transit();
+        let table = self.accounts.realm(account_mode).bucket().transit();
         match escrow_of(&row.id) {
             None => {
                 let wanted = (format!("{table} {}", row.id), amount);
-                self.rows.wanted.insert((place, row.id.clone()), wanted);
+                self.rows.wanted.insert((account_mode, row.id.clone()), wanted);
                 if arrived_ms.is_none_or(|at| at >= self.rows.cut_ms) {
-                    self.waiting_transfer(place, row);
+                    self.waiting_transfer(account_mode, row);
                 }
             }
             Some(number) => {
@@ -134,7 +140,7 @@ impl Pass<'_> {
             }
         }
         if arrived_ms.is_none_or(|at| at >= self.rows.cut_ms) {
-            self.flows[place.index() % 2].transit += i128::from(amount);
+            self.flows[account_mode.index() % 2].transit += i128::from(amount);
         }
     }
 
@@ -153,13 +159,13 @@ impl Pass<'_> {
     }
 
     /// Adds a transaction to the sums.
-    pub(crate) fn flow(&mut self, place: AccountMode, transaction: &Transaction) {
+    pub(crate) fn flow(&mut self, account_mode: AccountMode, transaction: &Transaction) {
         let window = self.rows.window();
-        self.flows[place.index() % 2].take(transaction, window);
+        self.flows[account_mode.index() % 2].take(transaction, window);
         if transaction.kind != TransactionType::TransferOut || self.rows.wanted.is_empty() {
             return;
         }
-        if let Some((row, amount)) = self.rows.wanted.remove(&(place, transaction.id.clone()))
+        if let Some((row, amount)) = self.rows.wanted.remove(&(account_mode, transaction.id.clone()))
             && amount != transaction.amount.get()
         {
             let detail = format!(
