@@ -27,7 +27,7 @@ The `--help` of each command, [written by a test](../../CONTRIBUTING.md#build-an
 | exit code 0 | done |
 | exit code 1 | refused: the store has no ledger or does not answer, there is no such account, or a reason listed below for the command; or standard output was closed before a secret that is printed once (if it was closed from the start, nothing was done) |
 | exit code 2 | wrong usage or configuration; nothing was touched |
-| exit code 3 | of `ledger check` and `audit`: it could not be told. `ledger check` and `audit verify` that get no answer end so too, with the code `STORE`, `STORE_CLOCK`, `ARCHIVE` or `LATER_RELEASE` in the document: exit code 1 is a fault of what is checked |
+| exit code 3 | of `ledger check` and `audit`: the result is undetermined. `ledger check` and `audit verify` that get no answer end so too, with the code `STORE`, `STORE_CLOCK`, `ARCHIVE` or `LATER_RELEASE` in the document: exit code 1 is a fault of what is checked |
 
 A command without *Changes* changes nothing. On a terminal, tables are cut to its width; in a pipe they are whole.
 Completions: `source <(tollgate-admin completions bash)`. Manual pages: `tollgate-admin man --out DIR`.

@@ -114,7 +114,7 @@ async fn an_export_is_verified_without_a_store() {
     assert_eq!(
         audit(&alone, id, &["verify"], 3)["code"],
         "STORE",
-        "it could not be told"
+        "the result is undetermined"
     );
 }
 
@@ -130,9 +130,9 @@ async fn a_line_of_a_later_release_is_not_broken() {
         .command(&["RPUSH", &log, "51 1795900000000 v99 something new"]);
     let field = ModeField::AuditSeq.name(Mode::Live);
     let _: i64 = fixture.redis.command(&["HINCRBY", &record, &field, "1"]);
-    let untold = fixture.verify(&[], 3);
-    assert_fields!(untold, { "ok": false, "code": "LATER_RELEASE" });
-    let why = text(&untold, "/error");
+    let undetermined = fixture.verify(&[], 3);
+    assert_fields!(undetermined, { "ok": false, "code": "LATER_RELEASE" });
+    let why = text(&undetermined, "/error");
     assert!(
         why.contains("audit entry 51") && why.contains("upgrade this program"),
         "{why}"
@@ -158,16 +158,16 @@ async fn an_archive_that_cannot_be_read_is_no_archive_without_a_checkpoint() {
     let place = fixture.note().parent().unwrap().to_owned();
     std::fs::create_dir_all(place.parent().unwrap()).unwrap();
     std::fs::write(place, "").unwrap();
-    let untold = |document: &Value| {
+    let is_undetermined = |document: &Value| {
         assert_fields!(document, { "ok": false, "code": "ARCHIVE" });
         assert!(text(document, "/error").contains("cannot be read"), "{document}");
     };
     for args in [&[][..], &["--file", &file]] {
-        untold(&fixture.verify(args, 3));
+        is_undetermined(&fixture.verify(args, 3));
     }
     let key = fixture.key();
     let alone = ["verify", "--file", &file, "--key", &key];
-    untold(&audit(&fixture.alone(), &fixture.account.id, &alone, 3));
+    is_undetermined(&audit(&fixture.alone(), &fixture.account.id, &alone, 3));
     // A note that was given is enough for an export.
     fixture.verify(&["--file", &file, "--checkpoint", &note], 0);
     // A fault of the export itself is certain.

@@ -58,8 +58,8 @@ impl Archive {
         }
     }
 
-    /// Puts `bytes` under `path`, unless they are there. Other bytes there, of a store that was restored since or of an
-    /// archiver that compresses otherwise, are kept beside them.
+    /// Puts `bytes` under `path`, unless they are there. Different existing bytes (after a restore, or by another
+    /// compressor) are kept under a second name.
     ///
     /// # Errors
     /// [`StoreError::ArchiveUnavailable`]; the object may be there all the same.

@@ -78,29 +78,29 @@ fn described(command: Command, path: &str) -> Command {
 }
 
 /// Meaning of exit code 3, for the commands that have it.
-const UNTOLD: &[(&str, &str)] = &[
+const UNDETERMINED: &[(&str, &str)] = &[
     (
         "audit verify",
-        "it could not be told: the store or the archive does not answer, or a later release wrote an entry; or, with \
-         --require-proof, the end is not proven",
+        "the result is undetermined: the store or the archive does not answer, or a later release wrote an entry; or, \
+         with --require-proof, the end is not proven",
     ),
     ("audit recompute", "a price table was not kept"),
     (
         "ledger check",
-        "it could not be told: some checks are inconclusive, or the store or the archive does not answer",
+        "the result is undetermined: some checks are inconclusive, or the store or the archive does not answer",
     ),
 ];
 
 impl Page {
     fn lay_over(&self, command: Command) -> Command {
         let short = command.get_about().map(ToString::to_string).unwrap_or_default();
-        let mut untold = UNTOLD.iter().filter(|(path, _)| *path == self.path);
-        let untold = untold
+        let mut undetermined = UNDETERMINED.iter().filter(|(path, _)| *path == self.path);
+        let undetermined = undetermined
             .next()
             .map_or_else(String::new, |(_, when)| format!("\n  3  {when}"));
         let after = format!(
             "Changes: {}\n\nExample:\n  {}\n\nExit codes:\n  0  done\n  1  refused: {}\n  2  wrong usage or configuration; \
-             nothing was touched{untold}",
+             nothing was touched{undetermined}",
             self.changes,
             self.examples.join("\n  "),
             self.refused,

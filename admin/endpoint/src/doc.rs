@@ -265,7 +265,7 @@ impl Doc {
         self
     }
 
-    /// Marks that its refusals name the intent that the call has or would have had (decision D75).
+    /// Marks that its error answers contain `intent_id` (decision D75).
     pub const fn names_intent(mut self) -> Self {
         self.names_intent = true;
         self

@@ -50,7 +50,7 @@ codes! {
     /// The key lacks the permission.
     InsufficientPermissions = "INSUFFICIENT_API_KEY_PERMISSIONS", FORBIDDEN,
         "The API key lacks the permission that this operation needs.";
-    /// No session, or one that has ended, on a route that requires one.
+    /// The route requires a session; the request has none, or one that has ended.
     SessionRequired = "SESSION_REQUIRED", UNAUTHORIZED,
         "Sign in: this needs a session of the dashboard.";
     /// The user's role is too low for this (decision D9).

@@ -217,8 +217,8 @@ impl Reply {
     }
 }
 
-/// Returns the body in pieces that a connection takes one by one, so that what is `kept` is dropped when nearly all of
-/// it was sent. Of one piece the connection would be the owner at once.
+/// Returns the body as a stream of pieces, and drops `kept` when nearly all of it was sent. A connection would take a
+/// body of one piece at once.
 fn in_pieces(body: Body, kept: impl Send + 'static) -> Body {
     let begin = (body.into_data_stream(), Bytes::new(), kept);
     Body::from_stream(stream::try_unfold(

@@ -77,8 +77,8 @@ pub enum Flag {
     Confirmed,
     /// It creates records with a budget (decision D71).
     Budgeted,
-    /// An account can always call it, however much of the store it uses and whatever its other users and keys request:
-    /// it ends, protects or decides about existing records (decision D71).
+    /// It ends, protects or decides about existing records (decision D71). An account can always call it, even if it
+    /// uses too much of the store or its other users and keys have reached their limits.
     AlwaysAllowed,
 }
 

@@ -65,9 +65,9 @@ impl Paths {
         }
     }
 
-    /// Returns the service of these paths and of `pages`. Every request to it, whether it meets a route or not, gets
-    /// its id, its security headers, its log line and its place in the metrics. `edge` is the configured URL of the
-    /// edge, without `/v1`; answers to unknown paths of OpenAI's API name it.
+    /// Returns the service of these paths and of `pages`. Adds request id, security headers, log line and metrics to
+    /// every request, routed or not. `edge` is the configured URL of the edge, without `/v1`; answers to unknown paths
+    /// of OpenAI's API name it.
     pub fn into_router(self, pages: Router, edge: Option<&str>) -> Router {
         let mut router = Router::new();
         let edge = of_edge(edge);

@@ -166,8 +166,8 @@ pub struct Passwords {
     memories: Arc<Mutex<Vec<Memory>>>,
     /// Permits of waiting requests.
     line: Semaphore,
-    /// The turns of each origin. It has at most half of the hashes that are made at once, and its others wait behind
-    /// those, so that no origin delays the sign-ins of the others by more than that.
+    /// Limit for each origin: at most half of the concurrent hashes. Its further requests queue, so that others keep
+    /// the other half.
     origins: Turns,
     /// Hash that is verified for unknown users, so that they take as long as known ones.
     dummy_hash: String,
@@ -202,8 +202,8 @@ impl Passwords {
             })
     }
 
-    /// Which of these hashes the password is right for, those of the users of one e-mail; without any it takes as long.
-    /// `origin` is as for [`hash`](Self::hash).
+    /// Returns, for each of these hashes (those of the users of one e-mail), whether the password matches. Takes the
+    /// same time if there are none. `origin` is as for [`hash`](Self::hash).
     ///
     /// # Errors
     /// [`NotHashed::Busy`] when the server or the origin has too many to verify.

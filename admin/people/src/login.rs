@@ -46,7 +46,7 @@ const NO_USER: &str = "usr_none";
 /// Longest account id in a login.
 pub(super) const ACCOUNT_MAX: usize = 64;
 
-/// The body of a login, and whose attempts it counts as.
+/// The body of a login, with the keys of its attempt counters.
 struct LoginRequest {
     email: String,
     password: SecretString,
@@ -180,8 +180,8 @@ async fn take_of_email(
     take(people, of_email).await
 }
 
-/// Leaves out the users at whom nobody may guess, where no account is named. The others sign in meanwhile, so that
-/// nobody who locks a user of the e-mail in one account locks those of other accounts.
+/// If no account is named, leaves out the locked users. Only these are locked: users of the same e-mail in other
+/// accounts can still sign in.
 async fn unlocked(
     people: &PeopleState,
     request: &LoginRequest,

@@ -168,8 +168,8 @@ impl Rule {
         backlog.is_older(self.after_days, self.now_ms)
     }
 
-    /// Returns the last entry to move now. When the oldest entry is too old, all that have reached half its age are
-    /// moved with it, so that a quiet account does not fill the archive with segments of one entry.
+    /// Returns the last entry to move now. If the oldest entry is too old, entries of at least half its age are moved
+    /// with it, so that a quiet account does not fill the archive with segments of one entry.
     async fn last(&self, chain: &Chain<'_>, backlog: &ArchiveBacklog) -> Result<Option<u64>, StoreError> {
         if backlog.movable <= backlog.archived {
             return Ok(None);

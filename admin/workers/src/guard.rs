@@ -1,6 +1,5 @@
-//! The guard: writes the list of refused accounts, which has those that take too much of the store (decision D71) and
-//! those that lost acknowledged writes (decision D47). Every server does this independently; several servers write the
-//! same list.
+//! The guard: writes the list of refused accounts: those that use too much of the store (decision D71), and those that
+//! lost acknowledged writes (decision D47). Every server does this independently; several servers write the same list.
 
 mod lost;
 mod usage;

@@ -1,6 +1,6 @@
 //! Runs a decided call to completion even if its caller disconnects. The call runs in the task that serves the caller,
 //! and moves to its own task only if that one is dropped: a task for each call would cost two more wake-ups. There it
-//! stays in flight, so that a process that drains waits for it.
+//! still counts as in flight, so a draining process waits for it.
 
 use crate::admission::Admission;
 use crate::boxed;

@@ -38,7 +38,7 @@ impl Admission for Arc<Connections> {
 #[derive(Debug)]
 pub struct Arrivals<A> {
     admission: A,
-    /// Slots by address. Those of one address are alike, so it does not matter which of its tasks gets which.
+    /// Slots by address. Slots of one address are interchangeable.
     slots: Mutex<HashMap<IpAddr, Vec<OpenConnection>>>,
 }
 

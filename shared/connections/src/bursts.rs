@@ -43,8 +43,8 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// Serves a request. After one that was answered at once it waits for its turn, and keeps the turn until it has to
-    /// wait for something else.
+    /// Serves a request. If the previous request completed without waiting, this one first acquires a permit, and
+    /// releases it at its first await.
     pub async fn serve<F: Future>(&self, mut serving: Pin<&mut F>) -> F::Output {
         let mut turn = match self.was_at_once.load(Ordering::Relaxed) {
             true => {

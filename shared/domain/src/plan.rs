@@ -108,8 +108,7 @@ impl Plans {
         names
     }
 
-    /// Returns the first plan above `name` for which `has` is true, and the plan below it, whose upgrade URL leads
-    /// there.
+    /// Returns the first plan above `name` for which `has` is true, and the plan below it, which has the upgrade URL.
     pub fn upgrade_path_to(&self, name: &str, has: impl Fn(&Plan) -> bool) -> Option<(&str, &Plan)> {
         let mut below = self.get(name)?;
         // Bounded, in case the upgrade paths of a table form a circle.

@@ -172,7 +172,7 @@ impl Status {
         let requested = self.requested;
         match (&self.lacks, requested) {
             _ if self.exposed && !self.refuses() => format!(
-                "store.durability = {requested} waits for no replica, and the store has some: a failover may take back what callers were told was done, and money that arrived in another account may then be there twice; use auto or replicas(n) ({EXPOSED})"
+                "store.durability = {requested} waits for no replica, and the store has some: a failover may take back changes that were confirmed to callers, and money that arrived in another account may then be there twice; use auto or replicas(n) ({EXPOSED})"
             ),
             (None, Durability::Async) => {
                 "money is acknowledged before it is on disk (store.durability = async)".to_owned()
@@ -182,7 +182,7 @@ impl Status {
                 format!("store.durability = auto: {why}")
             }
             (Some(why), Durability::Auto) => format!(
-                "money is acknowledged before it is on disk (store.durability = auto): {why}; a crash of the store's machine may take back what callers were told was done"
+                "money is acknowledged before it is on disk (store.durability = auto): {why}; a crash of the store's machine may take back changes that were confirmed to callers"
             ),
             (Some(why), _) => format!(
                 "store.durability = {requested} cannot be met, and changes of money are refused (aof) or not confirmed (replicas): {why}; change the store's configuration, or store.durability"

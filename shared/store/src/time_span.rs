@@ -87,8 +87,7 @@ impl TimeSpan {
         self.middle.clone()
     }
 
-    /// Returns a position before which there is no row, and one from which on there is none; `None` if all rows are in
-    /// the middle.
+    /// Returns the position of the first row and the one after the last; `None` if all rows are in the middle.
     pub(crate) fn borders(&self) -> Option<(u64, u64)> {
         if self.before.is_empty() && self.behind.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Error answers of an operation: those that follow from its row of the route table, and those in its documentation.
+//! Error answers of an operation: derived from its row of the route table, and listed in its documentation.
 
 use super::headers;
 use axum::http::Method;

@@ -30,7 +30,7 @@ pub struct Age {
     pub now_ms: u64,
     /// Intents that have not changed for this long may be moved.
     pub after_ms: u64,
-    /// They are moved when they fill a segment, or when one of them has waited this long.
+    /// Such intents are moved when they fill a segment, or when one has waited this long.
     pub gather_ms: u64,
 }
 

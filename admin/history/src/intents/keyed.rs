@@ -11,8 +11,8 @@ use store::intent::{IntentRecord, RequestLookup};
 pub const GENERATIONS_MAX: usize = 100;
 
 impl Intents<'_> {
-    /// Returns the id for a key, and its record. Among `id_of(0)`, `id_of(1)`, … it is the first one that has a record
-    /// in the store, or that no archived intent can have. `None` if [`GENERATIONS_MAX`] are used up.
+    /// Returns the id for a key, and its record. The id is the first of `id_of(0)`, `id_of(1)`, … that has a record in
+    /// the store, or that no archived intent can have. `None` if [`GENERATIONS_MAX`] are used up.
     ///
     /// Whether an archived intent has an id is judged by the descriptors of the segments, which are in the store. They
     /// may have false positives, in which case the id is permanently skipped.

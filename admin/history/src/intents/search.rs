@@ -70,7 +70,8 @@ impl Intents<'_> {
         })
     }
 
-    /// Reads a page that ends with the match for which there is room, so that its position is that behind it.
+    /// Reads one page, shortened to end with the `room`th match if it has that many, so that the returned position is
+    /// directly after that match.
     async fn step(
         &self,
         index: IntentIndex<'_>,

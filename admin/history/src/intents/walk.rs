@@ -1,5 +1,5 @@
-//! One page of a list of intents: first those that moved to the archive since the previous page and were not listed
-//! yet, then those in the store, then those in the archive.
+//! One page of a list of intents, in this order: those that moved to the archive since the previous page and were not
+//! listed yet; those in the store; the rest of the archive.
 
 use super::Intents;
 use super::position::{Archived, Live, Position};

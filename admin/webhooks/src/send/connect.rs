@@ -38,8 +38,8 @@ pub(super) async fn connect(
     Ok((Box::new(encrypted), turn))
 }
 
-/// Tries the addresses in order. An address that does not reply may only use its share of the remaining time, so that
-/// the others have theirs.
+/// Tries the addresses in order. Each address may use only its share of the remaining time, so that one that does not
+/// reply leaves time for the others.
 async fn first(
     addresses: &[SocketAddr],
     deadline: Deadline,

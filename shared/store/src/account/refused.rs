@@ -6,8 +6,8 @@
 //!
 //! The first list protects the store's memory, not money: a full store itself refuses writes. So a server that cannot
 //! read the list keeps the last one for [`LIFE`] and then refuses nobody, and a list that no worker renews expires
-//! after the same time. The second list is permanent: a server that has read that an account lost writes refuses it
-//! until `store accept`, whatever later lists contain.
+//! after the same time. The second list is permanent: once a server has read that an account lost writes, it refuses
+//! that account until `store accept`, whatever later lists contain.
 
 mod copy;
 

@@ -12,8 +12,8 @@ const MONEY_WORDS: [&str; 4] = [
     "'claimed', 'fp'",
     "'pending', format('-%s', ",
 ];
-/// Every script whose reply waits for what `store.durability` says: those of money, and those that create records whose
-/// name or secret callers receive, or that belong to no account whose version would reveal their loss.
+/// Every script whose reply waits for what `store.durability` says: scripts that move money; that create a record whose
+/// id or secret the caller receives; or whose record belongs to no account, so that no version would reveal its loss.
 const CONFIRMED: [&str; 27] = [
     "account_add_user",
     "account_create",

@@ -1,10 +1,10 @@
 //! Detects accounts that lost an acknowledged change with the server that made it (decision D47).
 //!
-//! The acknowledged version comes from the witness, on a cluster, and from this process: what it read in requests, what
-//! its changes returned, and what earlier checks read, among it the changes of other servers and of the command line.
-//! The witness only records changes, so any older version means a lost change. This process may also have recorded
-//! calls, which a failover may lose: an older version means a lost change only if it is older by more than
-//! [`CALLS_MAX`].
+//! The acknowledged version comes from the witness, on a cluster, and from this process: versions that it read in
+//! requests, that its own changes returned, and that earlier checks read (these include changes of other servers and of
+//! the command line). The witness only records changes, so any older version means a lost change. This process may also
+//! have recorded calls, which a failover may lose: an older version means a lost change only if it is older by more
+//! than [`CALLS_MAX`].
 
 use super::{AccountVersion, Versions, witness};
 use crate::Store;

@@ -98,7 +98,7 @@ pub(super) struct Sums {
 const ROW_BYTES: usize = 128;
 
 impl Group {
-    /// The group of a call. One without a run id has one of its own, which is no group.
+    /// The group of a call; `None` if it has none. A generated run id is none: its run has only this call.
     fn key_of(self, call: &CallRecord) -> Option<String> {
         match self {
             Self::Model => call.model.clone(),

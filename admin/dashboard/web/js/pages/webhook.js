@@ -51,7 +51,7 @@ function Body({ webhook, set, load }) {
       <${CopyableId} of=${webhook.id} what="the webhook’s id" />
     <//>
     <${Stale} load=${load} />
-    ${webhook.status === 'disabled' && html`<p class="alert alert-warn">Disabled: nothing is sent, and it is told of nothing that happens meanwhile.</p>`}
+    ${webhook.status === 'disabled' && html`<p class="alert alert-warn">Disabled: nothing is sent, and events that happen meanwhile are not queued for it.</p>`}
     <${Section} title="About"><${Facts} rows=${[
     ['URL', html`<bdi dir="ltr">${webhook.url}</bdi>`],
     ['Description', webhook.description ? html`<bdi class="prewrap">${webhook.description}</bdi>` : html`<span class="muted">–</span>`],
@@ -69,7 +69,7 @@ function Body({ webhook, set, load }) {
 function Actions({ webhook, set, open }) {
   const active = webhook.status === 'active';
   const toggle = async () => {
-    const sure = !active || await confirm({ title: 'Disable this webhook?', action: 'Disable', text: 'Nothing is sent until it is enabled again, and what happens meanwhile is never told. What waits now is sent then.' });
+    const sure = !active || await confirm({ title: 'Disable this webhook?', action: 'Disable', text: 'Nothing is sent until it is enabled again, and events that happen meanwhile are not queued. Deliveries that wait now are sent then.' });
     if (!sure) return;
     set((await patch(`/webhooks/${seg(webhook.id)}`, { status: active ? 'disabled' : 'active' })).webhook);
     say(active ? 'The webhook is disabled.' : 'The webhook is active again.');

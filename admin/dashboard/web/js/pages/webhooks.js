@@ -33,7 +33,7 @@ export default function Webhooks() {
     else go(href('/webhooks', webhook.id));
   };
   return html`<div>
-    <${PageHead} title="Webhooks" actions=${create}>Addresses that are told, signed and at least once, what happens in the account.<//>
+    <${PageHead} title="Webhooks" actions=${create}>Addresses that receive the account’s events, signed and at least once.<//>
     ${gated ? html`<${Gate} error=${load.error} />` : html`<div class="card card-flush"><div class="card-body">
       <${Loaded} load=${load} label="Loading the webhooks">${({ webhooks }) => (webhooks.length === 0
     ? html`<${None} create=${create} />`

@@ -49,7 +49,7 @@ function End({ agent, run, onClose, onDone }) {
     onDone();
   };
   return html`<${Dialog} title=${`End run ${run.runId}?`} onClose=${onClose}>
-    <p>The end is told to webhooks and is final until the run’s next approved call. What it spent stays charged to it.</p>
+    <p>Webhooks receive the end. It is final until the run’s next approved call. What it spent stays charged to it.</p>
     <${Form} label="End run" action="End run" kind="danger" onSubmit=${end} onCancel=${onClose}>
       <${SelectField} name="status" label="How it ended" options=${[['completed', 'Completed'], ['failed', 'Failed']]} />
     <//>

@@ -50,7 +50,7 @@ export function Deliveries({ webhook }) {
     ${may('admin') && html`<${ActionButton} small kind="primary" disabled=${webhook.status !== 'active'} run=${send}>Send test<//>`}`;
   const empty = status
     ? html`<${Empty} title=${`No delivery is ${status}.`}><${Button} onClick=${() => setQuery({ status: null })}>Show all<//><//>`
-    : html`<${Empty} title="Nothing was delivered yet."><p>A webhook is told of what happens after it was created. Send a test to see whether the receiver answers.</p><//>`;
+    : html`<${Empty} title="Nothing was delivered yet."><p>A webhook receives events from its creation on. Send a test to see whether the receiver answers.</p><//>`;
   const detail = { label: (delivery) => `Attempts at ${delivery.event} ${delivery.id}`, show: (delivery) => html`<${Attempts} delivery=${delivery} />` };
   return html`<${Section} title="Deliveries" flush actions=${actions}>
     <${ListTable} path=${`/webhooks/${seg(webhook.id)}/deliveries`} plural="deliveries" query=${{ status }} refresh=${turn} caption="Deliveries" detail=${detail}
