@@ -18,7 +18,7 @@ enum Of {
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     of: Of,
-    /// How many records are written.
+    /// Number of records to write.
     pub records: u64,
 }
 

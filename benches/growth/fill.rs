@@ -17,7 +17,7 @@ use store::lookup::VirtualKeyOwner;
 const AT_ONCE: u64 = 2_000;
 /// Records that calls are spread over.
 const CALLERS: u64 = 1_000;
-/// How long runs live, in ms: `authorize::RUN_LIFE`.
+/// Lifetime of a run, in ms: `authorize::RUN_LIFE`.
 const LIFE_MS: u128 = store::call::authorize::RUN_LIFE.as_millis();
 /// Checks of a decision, of the usual length.
 const CHECKS: &str = "7:4000000000000000:,5:4000000000000000:,432100:4000000000000000:,432100:4000000000000000:750000,\

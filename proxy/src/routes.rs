@@ -39,7 +39,7 @@ pub struct Row {
     pub switch: Option<Switch>,
 }
 
-/// What switches a row on.
+/// Setting that switches a row on.
 #[derive(Debug)]
 pub struct Switch {
     /// Name of the setting.

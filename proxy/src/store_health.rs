@@ -23,8 +23,9 @@ use tokio::time::{interval, timeout};
 /// Interval of the background check, which detects an untrusted store. The next script detects a wiped one.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a call waits for the cluster node that holds the ledger's record, if the node was unreachable at the last
-/// check. A node that is back replies sooner; an unreachable one delays one call at a time, by no more than this.
+/// Maximum time that a call waits for the cluster node that holds the ledger's record, if the node was unreachable at
+/// the last check. A node that is back replies sooner; an unreachable one delays one call at a time, by no more than
+/// this.
 const RECORD_WITHIN: Duration = Duration::from_millis(50);
 
 /// Known state of the store.

@@ -255,7 +255,7 @@ impl Tenant {
     }
 }
 
-/// Where a key is filled that the day removes.
+/// Returns the name under which a key is filled that the day removes.
 pub fn aside(key: String) -> String {
     key + "/aside"
 }

@@ -57,7 +57,7 @@ impl Depositor {
         assert_eq!(reply.status, 200, "{reference}: {}", reply.text());
     }
 
-    /// Which of these are missing. Reads the store itself, since an account that lost writes is refused.
+    /// Returns the missing ones. Reads the store itself, since an account that lost writes is refused.
     pub async fn missing(&self, store: &Store, references: &[String]) -> Vec<String> {
         let mut missing = Vec::new();
         for reference in references {

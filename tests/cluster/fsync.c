@@ -29,7 +29,7 @@ static int synced(int fd, const char *name) {
     errno = EIO;
     return -1;
   }
-  /* What is written after this look may be on disk or not. */
+  /* Bytes written after this call may be on disk or not. */
   if (fstat(fd, &file) != 0) return -1;
   int done = real(fd);
   if (done != 0) return done;

@@ -6,7 +6,7 @@ use harness::{eventually, until};
 
 /// Calls whose charges the replica never receives.
 const UNHEARD: usize = 5;
-/// What the edge logs.
+/// Log line of the edge.
 const LOST_WRITES: &str = "the store lost writes of this account";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

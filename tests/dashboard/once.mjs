@@ -11,7 +11,7 @@ const failing = async (error) => {
   return send('/wallet/transfer', {}).then(() => assert.fail('it failed'), (cause) => cause.message);
 };
 
-/** What the server answers when it did a thing before. */
+/** Answer of the server to a repeated request. */
 const REPLAY = () => ({ replayed: true });
 const succeed = async (answer = () => ({ replayed: false })) => {
   answers.push(answer);

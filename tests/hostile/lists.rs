@@ -9,7 +9,7 @@ const SPENDS: usize = 300;
 /// Requests in flight: the pages of half of them have 77 MB, the store 32.
 const AT_ONCE: usize = 48;
 const LISTS: u64 = 200;
-/// What the lists may add to the store's memory at its peak, in bytes; the neighbours' records are in it.
+/// Maximum growth of the store's memory by the lists at its peak, in bytes; includes the neighbours' records.
 const PEAK_MAX: u64 = 8 << 20;
 
 fn memory(fixture: &Fixture, name: &str) -> u64 {

@@ -59,7 +59,7 @@ fn indexed(fixture: &Fixture, count: u64, oldest_ms: u64) -> [String; 2] {
     indexes
 }
 
-/// How many members of an index were seen before `end_ms`.
+/// Returns the number of members of an index that were seen before `end_ms`.
 fn seen_before(fixture: &Fixture, index: &str, end_ms: u64) -> u64 {
     let end = format!("({end_ms}");
     fixture.redis.command(&["ZCOUNT", index, "-inf", &end])

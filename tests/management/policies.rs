@@ -66,7 +66,7 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
     let third = success(&caller.post("/v1/policies", body).await, 200);
     assert_fields!(third["policy"], { "capEnabled": true, "currency": "USD", "id": id });
 
-    // What changes nothing is answered with the policy as it is, and leaves no entry.
+    // A request that changes nothing is answered with the policy as it is, and leaves no entry.
     let entries = async || success(&caller.get("/v1/audit?type=policy.set").await, 200)["total"].clone();
     let before = entries().await;
     for same in [

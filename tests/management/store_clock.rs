@@ -56,7 +56,7 @@ impl Stage {
         }
     }
 
-    /// How many intents and audit entries the store has.
+    /// Returns the number of intents and of audit entries in the store.
     fn records(&self) -> [u64; 2] {
         let intents = format!("{}/test/intents", self.account.keys.prefix());
         [intents, self.account.keys.in_mode(Mode::Test).audit()]

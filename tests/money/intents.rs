@@ -234,7 +234,7 @@ async fn lists_are_newest_first_and_filtered() {
     // In the order in which they came into the state.
     assert_eq!(list("?state=settled").await, (vec![2, 4, 0], 3));
     assert_eq!(list("?state=blocked").await, (vec![3, 1], 2));
-    // What has no index of its own is searched for.
+    // Filters without an index of their own search the list.
     assert_eq!(
         list(&format!("?agentId={one}&state=settled")).await,
         (vec![4, 2, 0], 3)

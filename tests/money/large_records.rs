@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const COUNT: usize = 60;
 /// Bytes of the text of each; all of them have 960,000.
 const TEXT: usize = 16_000;
-/// What may leave the store for an answer without a match, in bytes. The workers' reads are among them.
+/// Maximum bytes that leave the store for an answer without a match, the workers' reads included.
 const SEARCH_BYTES_MAX: u64 = 200_000;
 /// Attempts at a measurement, of which the cheapest counts.
 const TRIES: usize = 3;

@@ -1,4 +1,4 @@
-//! How the content of an expected key is written.
+//! Form of the content of an expected key.
 
 use crate::names::Names;
 use crate::snapshot::{Entry, Shape};

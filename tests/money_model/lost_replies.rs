@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many replies to commands that name a request's record are lost, counted from the first.
+/// Number of lost replies to commands that name a request's record, counted from the first.
 const LOSSES: u32 = 3;
 
 struct Stage {

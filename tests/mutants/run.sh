@@ -21,7 +21,7 @@ out=${CARGO_TARGET_DIR:-target}/mutants
 list=tests/mutants/equivalent.txt
 # Nobody looks at a backtrace here, and without the lines for one the tests are linked in half the time.
 export CARGO_PROFILE_DEV_DEBUG=0
-# How many seconds a run of unit tests may take: some five, or a minute on a busy machine. One that hangs noticed the fault.
+# Maximum seconds of a run of unit tests: some five, or a minute on a busy machine. A run that hangs noticed the fault.
 LONGEST=90
 # Seconds of calculation for each fault, which only the reader of bodies (chat) needs.
 slow=(tests::properties::every_prefix_is_refused tests::properties::large_bodies)

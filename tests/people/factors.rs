@@ -311,7 +311,7 @@ async fn a_second_factor_that_was_begun_ends_after_15_minutes() {
     problem(&confirm(&secret).await, 409, "CONFLICT");
 }
 
-/// Who uses a stolen session to guess the code of a factor that its owner began leaves a trace.
+/// Guessing, with a stolen session, the code of a factor that its owner began leaves a trace.
 #[tokio::test]
 async fn a_refused_code_is_in_the_audit_trail() {
     let world = World::start().await;

@@ -188,7 +188,7 @@ async fn tables_wait_for_the_archive() {
 async fn what_is_no_table_is_removed_unread() {
     /// Length of a field that only somebody with the credentials of an edge writes.
     const LONG: usize = 100 << 20;
-    /// What the admin server may take meanwhile.
+    /// Maximum growth of the admin server's memory meanwhile, in KiB.
     const TAKEN_MAX_KIB: u64 = 64 << 10;
     let folder = tempfile::tempdir().unwrap();
     let archive = folder.path();

@@ -12,7 +12,7 @@ use settings::load_from;
 use std::time::Duration;
 
 const SIZE: usize = 50;
-/// How often checkpoints are signed.
+/// Interval of signing checkpoints.
 const ROUND: Duration = Duration::from_secs(60);
 
 /// An export, and its checkpoint.

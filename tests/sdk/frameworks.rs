@@ -8,7 +8,7 @@ const DENIED: Reason = Reason::Code("daily_limit");
 const BROKEN: Reason = Reason::Code("upstream_unreachable");
 const FAILED: Reason = Reason::Code("provider_500");
 
-/// How a client shows a failure: its exception, the status, the reason.
+/// A failure as a client shows it: its exception, the status, the reason.
 type Shown = (&'static str, Option<u16>, Reason);
 
 /// The exceptions of a client, for one API.

@@ -31,7 +31,7 @@ pub const NODE_FRAMEWORKS: [&str; 2] = ["ai@6.0.325", "@ai-sdk/openai@3.0.141"];
 /// The Codex command line that is proved to work; its package has the program for each platform.
 pub const CODEX: &str = "@openai/codex@0.169.0";
 
-/// How to run the script of one client.
+/// Command that runs the script of one client.
 pub struct Sdk {
     program: PathBuf,
     args: Vec<PathBuf>,

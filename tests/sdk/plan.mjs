@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 
-// What `make` saw of one call: text, tokens, and the exception that ended it, as `describe` shows it.
+// The result of one call of `make`: text, tokens, and the exception that ended it, as `describe` shows it.
 async function outcome(make, describe, baseUrl, call) {
   const seen = { text: '', tokens: null, error: null };
   try {

@@ -63,7 +63,7 @@ pub enum Behaviour {
     FailsRepeated,
 }
 
-/// Where a client shows why a call failed.
+/// Field in which a client shows why a call failed.
 #[derive(Debug, Clone, Copy)]
 pub enum Reason {
     /// As the exception's `code`.

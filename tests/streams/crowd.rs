@@ -188,7 +188,7 @@ impl Crowd {
         reap(stage, actor).await
     }
 
-    /// What the provider sent of each call that started.
+    /// Returns the bytes that the provider sent of each call that started.
     fn sent(&self, stage: &Stage) -> HashMap<usize, Vec<u8>> {
         let played: HashMap<usize, usize> = stage
             .upstream

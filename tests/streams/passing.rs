@@ -1,4 +1,4 @@
-//! Which bytes reach the caller, and when.
+//! The bytes that reach the caller, and when.
 
 use crate::stage::{HELD, Stage, body, chunk, open_cap, usage, usage_frame};
 use harness::{Answer, EventStream, Script};

@@ -4,8 +4,8 @@ use crate::state::Call;
 use domain::period::DAY_MS;
 use history::trail::Trail;
 
-/// How long behind the days that calls are charged to the trail is read for them. Those first recorded later are found
-/// by the lists of their days (shared/domain/src/statistics.rs).
+/// Time after the day of its charge within which the trail is searched for a call, in ms. Calls recorded later are
+/// found by the lists of their days (shared/domain/src/statistics.rs).
 pub(crate) const LATE_MS: u64 = DAY_MS;
 
 /// The trail that a call may read.

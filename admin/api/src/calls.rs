@@ -35,12 +35,12 @@ struct SearchResult {
     is_partial: bool,
 }
 
-/// What was read for a page.
+/// The calls read for a page.
 struct CallPage {
     found: Vec<CallRecord>,
-    /// How many of them, from the first on, ended late.
+    /// Number of leading calls in `found` that ended late.
     late: usize,
-    /// Where the rest begins.
+    /// Start of the rest; `None` if there is none.
     rest: Option<CallsPosition>,
 }
 
@@ -107,7 +107,7 @@ async fn read(
     let (mut entries, mut rest) = (0, Some(place));
     while let Some(start) = rest.filter(|_| found.len() <= enough && entries < READ_MAX) {
         let most = STEP_MAX.min(READ_MAX - entries);
-        // Where every entry fits, no more are read than are shown.
+        // If every entry fits the filter, one more than shown is enough.
         let most = match filter.is_of_the_index() {
             true => most.min(enough.saturating_sub(found.len()).saturating_add(1)),
             false => most,

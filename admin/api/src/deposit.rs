@@ -254,7 +254,8 @@ async fn attempt(call: &Call, request: &DepositRequest) -> Result<Option<Answer>
     Ok(Some(answer))
 }
 
-/// What to do about a deposit that was announced and is sent as arrived, or the other way round, or that was cancelled.
+/// Returns the advice for a deposit that was announced and is sent as arrived, or the other way round, or that was
+/// cancelled.
 pub fn other_state(now: DepositState) -> &'static str {
     match now {
         DepositState::Pending => "this deposit is pending: confirm it",

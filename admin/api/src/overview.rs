@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(of(&survey, &days, 10), [3, 10, 1]);
         assert_eq!(of(&survey, &days, 15), [8, 15, 6]);
         assert_eq!(of(&survey, &days, 9), [3, 9, 1], "read a moment later");
-        // Where not every agent was read, the rest can have been spent on any day.
+        // If not every agent was read, the rest can have been spent on any day.
         assert_eq!(of(&survey, &[day(1, 9, 3)], 15), [3, 15, 1]);
         let partial = Survey {
             partial: true,

@@ -65,7 +65,7 @@ pub struct Spends {
 pub struct Verification {
     /// Limits the number of trails that are verified concurrently.
     pub slots: Arc<VerificationSlots>,
-    /// How often the end of a trail that has grown is signed (`audit.checkpoint_every_ms`).
+    /// Interval of signing the end of a trail that has grown (`audit.checkpoint_every_ms`).
     pub checkpoint_every: Duration,
 }
 

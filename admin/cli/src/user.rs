@@ -50,7 +50,7 @@ pub(super) enum User {
     SetRole {
         #[command(flatten)]
         name: Name,
-        /// What the user may do from now on
+        /// The new role of the user
         #[arg(long)]
         role: RoleName,
         /// Do not revoke the API keys that the user made, where the new role can make none

@@ -24,7 +24,7 @@ pub enum Handler<S: 'static> {
 pub struct Operation<S: 'static> {
     /// Its row of the route table.
     pub route: Route,
-    /// What answers it.
+    /// Function that answers it.
     pub handler: Handler<S>,
 }
 

@@ -172,7 +172,7 @@ impl<'a> Trail<'a> {
         Err(busy())
     }
 
-    /// How many entries match.
+    /// Returns the number of matching entries.
     async fn count_of(&self, filter: Filter<'_>) -> Result<u64, StoreError> {
         let nothing = Backwards {
             before: u64::MAX,

@@ -7,7 +7,7 @@ const HOLD_EXHAUSTED: &str = "hold_exhausted";
 pub(super) const CALLER_LEFT: &str = "caller left";
 
 domain::words! {
-    /// What a call is made for.
+    /// Intended outcome of a call.
     #[derive(PartialOrd, Ord)]
     pub enum Kind {
         /// A call to be approved and forwarded.
@@ -24,7 +24,7 @@ domain::words! {
 }
 
 impl Kind {
-    /// How its calls have to end: statuses, and the reason.
+    /// Expected status and reason of its calls.
     const fn expected(self) -> (u16, &'static str) {
         match self {
             Self::Approved => (200, ""),

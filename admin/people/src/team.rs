@@ -113,7 +113,7 @@ pub async fn change(call: Call) -> Answer {
             return changed(&call, &user, &made, revokes_until(last_key)).await;
         }
         if let Some(last_key) = done(&call, change).await? {
-            // Who demotes oneself has no authority any more.
+            // A user who demotes oneself has no authority any more.
             return completing(changed(&call, &user, &made, revokes_until(last_key))).await;
         }
     }

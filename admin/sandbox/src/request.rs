@@ -21,7 +21,7 @@ const QUOTED: usize = 120;
 /// Maximum number of choices, as at the provider.
 const CHOICES_MAX: u64 = 128;
 
-/// What an answer depends on.
+/// The parts of a request that determine its answer.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) endpoint: Endpoint,

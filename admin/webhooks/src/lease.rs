@@ -23,7 +23,7 @@ use tokio::time::Instant;
 const TURN_MAX: Duration = Duration::from_secs(10);
 /// Maximum wait of taken deliveries before they are attempted under the same lease.
 const QUEUED_MAX: Duration = Duration::from_secs(2);
-/// How much longer than a delivery's wait and time-out a lease lasts: for the store, and for a slow machine.
+/// Time that a lease lasts beyond a delivery's wait and time-out: for the store, and for a slow machine.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 /// Maximum number of deliveries taken at once, in addition to those being attempted.
 const TAKE_MAX: usize = 32;

@@ -180,7 +180,7 @@ fn cpu_between(before: &BTreeMap<String, f64>, after: BTreeMap<String, f64>) -> 
 pub struct Samples {
     /// Latencies within the window.
     pub latencies: Vec<Duration>,
-    /// How late the requests of the window were sent.
+    /// Delay of the requests of the window behind their schedule.
     pub lateness: Vec<Duration>,
     /// Expected answers by status, the warm-up included.
     pub statuses: BTreeMap<u16, u64>,

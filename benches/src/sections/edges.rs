@@ -30,7 +30,7 @@ pub(crate) struct EdgeScaling {
     pub(crate) race: Race,
 }
 
-/// What agents spent through all edges, against their daily limits.
+/// Spending of agents through all edges, against their daily limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Race {
     pub(crate) approved: u64,

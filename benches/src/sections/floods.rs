@@ -31,14 +31,14 @@ use std::time::{Duration, Instant};
 const CALLER: (usize, f64) = (4, 200.0);
 /// Pause between two requests of the well-behaved caller of the admin server.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long a flood lasts beyond the caller's phase, in seconds.
+/// Time that a flood lasts beyond the caller's phase, in seconds.
 const MARGIN: f64 = 2.0;
 /// Agents whose keys begin requests that never end.
 const SPARE_AGENTS: usize = 8;
 /// Time in which a flood opens its connections, in seconds.
 const RISE: f64 = 1.5;
 
-/// Which server is flooded.
+/// The flooded server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Side {
@@ -145,7 +145,7 @@ const CASES: [Case; 14] = [
 /// Effect of a flood on a server and on the caller beside it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FloodResult {
-    /// Which server.
+    /// The flooded server.
     pub(crate) side: Side,
     /// The flood; `None` for the caller alone.
     pub(crate) flood: Option<String>,

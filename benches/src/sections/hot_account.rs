@@ -15,7 +15,7 @@ use std::error::Error;
 
 /// Requests a second of the neighbour, over one connection.
 const NEIGHBOUR_RATE: f64 = 100.0;
-/// How much longer the crowd calls than the neighbour: at least the start time of a load generator.
+/// Time that the crowd calls longer than the neighbour: at least the start time of a load generator.
 const MARGIN_SECONDS: f64 = 0.5;
 /// Loads in a round: all of them alone, the neighbour alone, and the neighbour beside two of them.
 const LOADS: usize = 6;

@@ -27,7 +27,7 @@ pub(crate) struct Body<'a> {
     /// The host of the provider.
     #[schema(example = "api.openai.com")]
     upstream: &'a str,
-    /// How long the store took to answer.
+    /// Time that the store took to answer.
     #[schema(example = 0.412)]
     latency_ms: f64,
 }

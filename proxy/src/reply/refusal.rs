@@ -96,7 +96,7 @@ pub struct Refusal {
     pub param: Option<String>,
 }
 
-/// What is wrong with the request, or went wrong behind an approval: OpenAI's shape of an error.
+/// An error of the request, or one after the approval, in the form of OpenAI's errors.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Refusal)]
 pub(crate) struct Body<'a> {

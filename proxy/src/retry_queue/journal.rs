@@ -201,7 +201,7 @@ impl Lines {
 
 /// Creates a file with this text. The file is locked, and the disk has its text, before it appears under `path`.
 fn create(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<File> {
-    // What an earlier attempt left, if it could not be removed then.
+    // Left by an earlier attempt that could not remove it.
     drop(std::fs::remove_file(opening));
     let mut file = OpenOptions::new()
         .create_new(true)

@@ -14,7 +14,7 @@ pub struct Lacking {
     is_unsynced: bool,
 }
 
-/// How an item is lacking.
+/// State of an item that the journal lacks.
 #[derive(Debug)]
 struct Lack {
     /// Its number among all that were recorded.

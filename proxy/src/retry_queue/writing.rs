@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// How long a call waits for the journal to have its item. Takes less than a millisecond unless the disk hangs.
+/// Maximum time that a call waits until the journal has its item. Takes less than a millisecond unless the disk hangs.
 const WRITTEN_WITHIN: Duration = Duration::from_millis(100);
 /// The journal is rewritten when it has this many lines for each item that fits into the queue.
 pub(super) const JOURNAL_LINES_PER_ITEM: usize = 2;

@@ -6,7 +6,8 @@ use settings::BadSettings;
 use std::path::{Path, PathBuf};
 use x509_parser::parse_x509_certificate;
 
-/// How long before the expiry of a certificate to warn, in seconds: 14 days, as in the alert `TollgateCertificateEnds`.
+/// Time before the expiry of a certificate from which on to warn, in seconds: 14 days, as in the alert
+/// `TollgateCertificateEnds`.
 const WARNED_BEFORE_S: i64 = 14 * 24 * 3600;
 
 /// The certificate that the edge presents to callers.

@@ -11,15 +11,16 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Interval of checking whether the last call has finished.
 const CHECK_EVERY: Duration = Duration::from_millis(20);
-/// How long open connections may still send a request after the edge stops. The answer has `Connection: close`, so that
-/// callers reconnect to another process instead of losing a request together with their connection.
+/// Time during which open connections may still send a request after the edge stops. The answer has
+/// `Connection: close`, so that callers reconnect to another process instead of losing a request together with their
+/// connection.
 const CONNECTIONS_OPEN: Duration = Duration::from_secs(1);
-/// How long no request must be in flight before the process ends. Meanwhile the last frames of HTTP/2 are sent, and
+/// Time without a request in flight after which the process ends. Meanwhile the last frames of HTTP/2 are sent, and
 /// requests whose head is arriving are detected.
 const QUIET: Duration = Duration::from_millis(100);
 /// Maximum time that the drain waits for the retry queue after the last call. Remaining items stay in the journal.
 const PENDING_WITHIN: Duration = Duration::from_secs(2);
-/// How long the end waits for the disk.
+/// Maximum time that the drain waits for the journal's disk.
 const JOURNAL_WITHIN: Duration = Duration::from_secs(1);
 /// Exit code of a process that ended with items that it could neither deliver nor write to its journal.
 const ITEMS_LOST: i32 = 4;

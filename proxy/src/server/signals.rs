@@ -30,7 +30,7 @@ pub fn hangups() -> std::io::Result<Signal> {
 pub struct Signals {
     /// Set once the edge has started.
     pub state: Arc<OnceLock<Arc<EdgeState>>>,
-    /// What an end at once must not lose.
+    /// The queue whose items an immediate end must not lose.
     pub retry_queue: Arc<RetryQueue>,
     /// Set when the edge has started.
     pub fds: Arc<OnceLock<Fds>>,

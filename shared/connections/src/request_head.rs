@@ -17,8 +17,7 @@ pub enum Malformed {
 
 /// Checks transfer coding, length and host.
 ///
-/// # Errors
-/// What is malformed.
+/// # Errors [`Malformed`], which names the malformed part.
 pub fn check(version: Version, headers: &HeaderMap) -> Result<(), Malformed> {
     is_chunked(headers)?;
     check_length(headers)?;

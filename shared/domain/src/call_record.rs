@@ -82,7 +82,7 @@ pub struct Measures {
     pub first_byte_ms: Option<u64>,
     /// The end of the answer: a word of [`CallEnd`](crate::measured::CallEnd).
     pub end: Option<String>,
-    /// How often the hold was extended.
+    /// Number of extensions of the hold.
     pub extensions: Option<u64>,
     /// The details of the charge. The default is an ordinary call, and one without measurements.
     pub billing: Billing,

@@ -10,9 +10,9 @@ use sha2::{Digest, Sha256};
 pub const NOTE_BYTES_MAX: usize = 16 << 10;
 /// Maximum number of signatures of a note.
 const SIGNATURES_MAX: usize = 16;
-/// What the line of the [later end](Checkpoint::later) begins with.
+/// Prefix of the line of the [later end](Checkpoint::later).
 const LATER: &str = "later ";
-/// What the line of a signature begins with.
+/// Prefix of the line of a signature.
 const SIGNATURE: &str = "\u{2014} ";
 
 /// The state of a chain at some time.
@@ -32,7 +32,7 @@ pub struct Checkpoint {
 /// A number of entries, and the hash of the last of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct End {
-    /// How many entries.
+    /// Number of entries.
     pub size: u64,
     /// The hash of the last one.
     pub hash: [u8; 32],

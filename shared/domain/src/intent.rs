@@ -47,7 +47,7 @@ crate::words! {
 }
 
 crate::words! {
-    /// What happened in the life of an intent. `replayed` of decision D24 never occurs: a replay changes nothing.
+    /// Type of an event in the life of an intent. `replayed` of decision D24 never occurs: a replay changes nothing.
     pub enum EventType {
         /// A spend was asked for.
         SpendRequested = "spend_requested",

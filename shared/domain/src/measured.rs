@@ -36,9 +36,9 @@ pub struct Measured {
     pub latency_ms: Option<u64>,
     /// Time from sending the request to the first byte of the answer, in ms.
     pub first_byte_ms: Option<u64>,
-    /// How the exchange with the provider ended.
+    /// End of the exchange with the provider.
     pub end: CallEnd,
-    /// How often the hold was raised while the answer was streamed.
+    /// Number of times that the hold was raised while the answer was streamed.
     pub extensions: u32,
     /// The details of the charge.
     pub billing: Billing,
@@ -57,7 +57,7 @@ crate::words! {
 }
 
 crate::words! {
-    /// How the exchange with the provider ended.
+    /// End of the exchange with the provider.
     pub enum CallEnd {
         /// The whole answer arrived.
         Completed = "completed",

@@ -91,7 +91,7 @@ domain::schema_types! {
     PermissionName = words(Permission::ALL.map(Permission::as_str));
     /// The role of a user, the strongest first.
     RoleName = words(Role::ALL.into_iter().rev().map(Role::as_str));
-    /// What kind of request an intent belongs to.
+    /// Kind of the request that an intent belongs to.
     IntentKind = words(intent::Kind::ALL.iter().map(|kind| kind.as_str()).filter(|kind| !["transfer", "deposit"].contains(kind)));
     /// State of an intent. `settled` and `blocked` are final.
     IntentState = words(intent::State::ALL.iter().map(|state| state.as_str()));
@@ -135,7 +135,7 @@ domain::schema_types! {
     WalletState = words([WalletStatus::Active, WalletStatus::Frozen, WalletStatus::Closed].map(WalletStatus::as_str));
     /// Whether a deposit counts already, or was taken back before it arrived.
     DepositWord = words(DepositState::ALL.iter().map(|state| state.as_str()));
-    /// Where a run stands.
+    /// State of a run.
     RunState = words([RunStatus::Running, RunStatus::Completed, RunStatus::Failed].map(RunStatus::as_str));
     /// State of a webhook.
     WebhookState = words([webhook::Status::Active, webhook::Status::Disabled].map(webhook::Status::as_str));

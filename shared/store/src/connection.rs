@@ -47,8 +47,8 @@ const CA_FILE_WITHOUT_TLS: &str = "store.ca_file is set, and store.url does not 
 const TLS: &str = "rediss://";
 /// Scheme of a cluster's address.
 const CLUSTER: &str = "redis-cluster://";
-/// How long sent data may stay unacknowledged before the connection is closed and reopened. The kernel's default is
-/// about 15 minutes.
+/// Maximum time that sent data may stay unacknowledged before the connection is closed and reopened. The kernel's
+/// default is about 15 minutes.
 const SILENCE_MAX: Duration = Duration::from_millis(2_500);
 /// Idle time before a keepalive probe.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(5);

@@ -7,7 +7,7 @@ use std::future::Future;
 
 /// Judges members of a listing by their records.
 pub(super) trait Judge {
-    /// What a page has of a match.
+    /// Record that a page contains for a match.
     type Match;
     /// Members judged at a time.
     const CHUNK: usize;

@@ -15,7 +15,7 @@ pub struct ServerInfo {
     pub memory_used: u64,
     /// Bytes of memory that all servers together may use; 0 if any has no limit.
     pub memory_max: u64,
-    /// How full the fullest server is, from 0 to 1; 0 if none has a limit.
+    /// Used share of memory of the fullest server, from 0 to 1; 0 if none has a limit.
     pub memory_fullest: f64,
     /// Whether no server may evict.
     pub never_evicts: bool,

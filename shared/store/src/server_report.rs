@@ -11,8 +11,7 @@ pub(crate) struct ServerReport {
     pub(crate) server: String,
     /// The reply to `INFO`.
     pub(crate) info: String,
-    /// How far its clock is ahead of this process's, in ms; negative if it is behind. `None` if it does not report its
-    /// time.
+    /// Lead of its clock over this process's, in ms; negative if it is behind. `None` if it does not report its time.
     pub(crate) clock_ahead_ms: Option<i64>,
 }
 

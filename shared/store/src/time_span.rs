@@ -58,7 +58,7 @@ impl TimeSpan {
             _ => positions.end..positions.end,
         };
         let fits = |at_ms: u64| from_ms.is_none_or(|from| at_ms >= from) && to_ms.is_none_or(|to| at_ms < to);
-        // Where the borders touch, there is no middle.
+        // Borders that touch leave no middle.
         let (from, to) = match from.end > to.start {
             true => {
                 let end = from.end.max(to.end);

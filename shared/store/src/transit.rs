@@ -32,7 +32,7 @@ pub const ARRIVAL_ENTRIES: [&str; 4] = [
     ESCROW_DISPUTED,
 ];
 
-/// What waits in a bucket.
+/// Rows in transit of a bucket.
 #[derive(Debug, Default)]
 pub struct Waiting {
     /// The ids of all rows, at most [`IDS_MAX`].

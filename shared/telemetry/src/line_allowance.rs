@@ -12,7 +12,7 @@ pub const LINES_PER_SECOND: u32 = 50;
 const SLOTS: usize = 1024;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What each source may still log.
+/// Log lines that each source may still write.
 #[derive(Debug)]
 pub struct LineAllowance {
     slots: [Mutex<Slot>; SLOTS],

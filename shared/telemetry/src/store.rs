@@ -62,7 +62,7 @@ crate::metrics! {
         /// End of the certificate that the store presents to new connections (rediss://), in seconds since 1970; 0
         /// without TLS.
         certificate_ends: gauge("store_certificate_expires_timestamp_seconds"),
-        /// How far a server's clock is ahead of this process's; below 0 behind.
+        /// Lead of a server's clock over this process's; below 0 if it is behind.
         clock_difference: gauge_family("store_clock_difference_seconds", &["server"]),
     }
 }

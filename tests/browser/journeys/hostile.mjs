@@ -9,7 +9,7 @@ import { account } from '../kit/stage.mjs';
 import { tour } from '../kit/tour.mjs';
 import { populate, worker } from '../kit/fixture.mjs';
 
-/** What a link or an address may carry. */
+/** Addresses that a hostile link may have. */
 const ADDRESSES = [
   `/agents/${encodeURIComponent(IMAGE)}`,
   `/audit?agentId=${encodeURIComponent(IMAGE)}&type=${encodeURIComponent('"><script>')}`,

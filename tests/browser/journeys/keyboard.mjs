@@ -17,7 +17,7 @@ await play(async (journey) => {
   const { page } = ada;
   const press = (key) => page.keyboard.press(key);
 
-  /** What the focus is on, as a screen reader would say it; and whether it can be seen there. */
+  /** The focused element, as a screen reader would read it; and whether its focus is visible. */
   const focused = () =>
     page.evaluate(() => {
       const one = document.activeElement;

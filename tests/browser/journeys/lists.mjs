@@ -7,7 +7,7 @@ import { play } from '../kit/journey.mjs';
 import { account } from '../kit/stage.mjs';
 
 const AGENTS = 60;
-/** How far down the page somebody scrolls. */
+/** Distance that a person scrolls down the page. */
 const DOWN = 400;
 /** A time is said anew within seconds. */
 const CLOCK_MS = 12_000;

@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
-/** How long a code of an authenticator app is good for. */
+/** Lifetime of a code of an authenticator app. */
 export const PERIOD_MS = 30_000;
 
 /** The code that an authenticator app shows at a time (RFC 6238 with SHA-1, six digits). */

@@ -11,7 +11,7 @@ const EVENTS = [
   'wallet.low_balance', 'policy.violation', 'audit.injection_detected',
 ];
 
-/** What people and agents call things, where a story does not say otherwise. */
+/** Names that people and agents use, unless a story says otherwise. */
 export const PLAIN = {
   agent: 'Invoice reader',
   other: 'Travel desk',

@@ -10,7 +10,7 @@ const { chromium } = need('playwright-core');
 
 /** Longest wait for anything on a page: a busy machine is no fault of the page. */
 const WAIT_MS = 20_000;
-/** How much of a page's text is told when a journey fails. */
+/** Maximum characters of a page's text in the report of a failed journey. */
 const TEXT_MAX = 4_000;
 const OPTIONS = [
   '--disable-gpu',
@@ -61,7 +61,7 @@ class Journey {
     this.faults.push(...(await glance(page, `${plan.name}-${name}`)));
   }
 
-  /** What is left to say against the journey at its end. */
+  /** Returns the faults found at the end of the journey. */
   async verdict() {
     for (const person of this.persons) {
       for (const page of person.context.pages()) {

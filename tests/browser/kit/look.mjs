@@ -13,7 +13,7 @@ const AXE = readFileSync(need.resolve('axe-core/axe.min.js'), 'utf8');
 /** Longest wait for a page to come to rest. */
 const REST_MS = 20_000;
 
-/** What a page shows while it loads. */
+/** Elements that a page shows while it loads. */
 const LOADING = '[aria-busy="true"]:not(button), [role="status"][aria-label^="Loading"], .boot';
 
 /** Waits until nothing is loading and what was to be drawn is drawn. */
@@ -35,7 +35,7 @@ export async function picture(page, name) {
 /** The rules of axe-core whose verdict the colours may change. */
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
 
-/** What axe-core has against the page, a line for each element. `rules` are those to apply, all if there are none. */
+/** Violations that axe-core finds on the page, a line for each element. `rules` are those to apply, all if there are none. */
 export async function violations(page, rules = []) {
   // By the debugger's evaluation, which the page's Content-Security-Policy leaves alone.
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE);
@@ -48,7 +48,7 @@ export async function violations(page, rules = []) {
   return found;
 }
 
-/** What does not fit: elements that make the page itself scroll sideways, and elements that stick out of their cell. */
+/** Elements that do not fit: they make the page itself scroll sideways, or stick out of their cell. */
 async function overflow(page) {
   return page.evaluate(() => {
     const root = document.documentElement;
@@ -61,7 +61,7 @@ async function overflow(page) {
       });
       faults.push(`the page scrolls sideways, ${root.scrollWidth} > ${root.clientWidth} px: ${wide.slice(0, 5).map(told).join(' … ')}`);
     }
-    // What one of its parents cuts or scrolls does not stick out, nor does what is for screen readers only.
+    // An element that a parent cuts or scrolls does not stick out, nor does one for screen readers only.
     const kept = (one, cell) => {
       for (let up = one.parentElement; up !== cell; up = up.parentElement) if (getComputedStyle(up).overflowX !== 'visible') return true;
       return false;

@@ -157,7 +157,7 @@ export class Person {
     assert.equal(count, 0, `${this.name} is offered the ${role} ${name} at ${this.page.url()}`);
   }
 
-  /** What a press makes the browser save: its name and its text. */
+  /** The file that a press makes the browser save: its name and its text. */
   async download(press) {
     const [download] = await Promise.all([this.page.waitForEvent('download'), press()]);
     const parts = [];

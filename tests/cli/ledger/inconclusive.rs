@@ -94,7 +94,7 @@ async fn what_cannot_be_told_is_neither_in_order_nor_wrong() {
 
     stop.store(true, Ordering::Relaxed);
     moving.await.expect("transfers");
-    // What moved last is certain on all clocks after this.
+    // After this, the last change is certain on all clocks.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let found = cli.json_exit(&["ledger", "check"], 1);
     assert_fields!(found, { "ok": false, "inconclusive": [] });

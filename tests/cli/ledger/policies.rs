@@ -1,4 +1,4 @@
-//! What decides about calls and can be changed with the edge's credential is compared with what cannot.
+//! Data that decides about calls and can be changed with the edge's credential is compared with data that cannot.
 
 use super::damage::{damage, each_is_found};
 use super::fixture::{Fixture, hold, ok};

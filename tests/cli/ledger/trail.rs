@@ -161,7 +161,7 @@ async fn counters_that_were_set_back_are_found() {
     );
 }
 
-/// Who deletes a run's record gives the run its whole limit anew. Without its entries in the indexes the books agree.
+/// Deleting a run's record gives the run its whole limit anew. Without its entries in the indexes the books agree.
 #[tokio::test]
 async fn a_run_that_was_deleted_with_its_index_entries_is_found() {
     let mut fixture = Fixture::build().await;

@@ -1,4 +1,4 @@
-//! What callers can make a server hold, by the figures of docs/guides/sizing.md, fits into the memory of its pod.
+//! The memory that callers can make a server hold, by the figures of docs/guides/sizing.md, fits into its pod.
 
 use super::{PRODUCTION, SMALL, servers};
 use crate::files::text;

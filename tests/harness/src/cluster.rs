@@ -15,7 +15,7 @@ const PATIENCE_MS: &str = "60000";
 /// The node timeout, in ms, from the moment at which a test stops a master. A failed election is repeated after twice
 /// this time.
 const SILENCE_MS: &str = "3000";
-/// How long to wait for a manual failover before the next request for one. The nodes abandon it after five seconds.
+/// Time to wait for a manual failover before the next request for one. The nodes abandon it after five seconds.
 const HAND_OVER_GIVEN_UP: Duration = Duration::from_secs(6);
 /// Most keys that one call of [`RedisCluster::move_some`] moves.
 const MOVED_AT_ONCE: &str = "100";

@@ -3,10 +3,10 @@
 use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How old a day's or a month's counter may be: in days, and in the distance of month numbers.
+/// Maximum age of a day's or a month's counter: in days, and in the distance of month numbers.
 const DAYS_KEPT: u64 = 40;
 const MONTHS_KEPT: u64 = 200;
-/// How many of the newest counters of a kind stay, however old they are.
+/// Number of the newest counters of a kind that stay, however old they are.
 const NEWEST_KEPT: usize = 7;
 
 /// Returns those of `fields` that are removed at `now`.

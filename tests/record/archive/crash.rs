@@ -249,7 +249,7 @@ async fn a_server_whose_archive_is_not_writable_says_so_and_keeps_everything() {
 async fn a_store_that_stops_answering_is_no_failure_of_the_archive() {
     let fixture = Fixture::new().await;
     let wire = Wire::to_port(fixture.redis.port());
-    // Where entries leave the store; nothing else has a segment's description.
+    // Stops the command with which entries leave the store; nothing else has a segment's description.
     let gate = Gate::new(GateSide::Request, &[r#""entries":7"#], 1, 1);
     wire.put_gate(&gate);
     let admin = Admin::start(options_at(&wire.redis_url(), &fixture, TINY));

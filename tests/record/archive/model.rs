@@ -120,7 +120,7 @@ async fn every_filter_and_page_is_the_same_wherever_the_entries_are() {
             fixture.forget().await;
         }
     }
-    // What the store keeps of a fully archived chain.
+    // The keys that the store keeps of a fully archived chain.
     fixture.forget().await;
     let keys: Vec<String> = fixture.redis.command(&["KEYS", "*/audit*"]);
     let prefix = fixture.account.keys.prefix();

@@ -115,7 +115,7 @@ async fn a_cursor_holds_for_its_filters() {
 
 /// Entries whose export is longer than what the kernel takes for a caller who does not read.
 const LONG_TRAIL: u64 = 15_000;
-/// What an export counts as until it is sent, in bytes.
+/// Bytes that an export counts as until it is sent.
 const EXPORT_BYTES: u64 = 4 << 20;
 
 /// Waits until the answers that are not sent yet take so many bytes.

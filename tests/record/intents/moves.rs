@@ -1,4 +1,4 @@
-//! Which intents move to the archive, which stay, and that the API answers the same before and after.
+//! Some intents move to the archive, others stay, and the API answers the same before and after.
 
 use super::fixture::{Fixture, MODE, age, made_at};
 use crate::world::{success, text};

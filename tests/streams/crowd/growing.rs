@@ -77,7 +77,7 @@ async fn calls_whose_holds_grow_are_charged_by_the_rule() {
     crowd.is_charged((&stage, &actor), &expected, seed).await;
 }
 
-/// What was held for each call in the end, in nano-USD, by its line of the audit trail:
+/// Returns the final hold of each call, in nano-USD, by its line of the audit trail:
 /// `… H <held> … <account> <agent> <run> …`.
 fn held(stage: &Stage, actor: &Actor) -> HashMap<usize, u64> {
     let log = actor.agent.account.keys.live().audit();

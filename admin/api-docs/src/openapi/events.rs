@@ -207,7 +207,7 @@ fn violation() -> Vec<Field> {
         nanos("spentNanos"),
         Field::required("runId", nullable(field::string()), ""),
     ];
-    // What only a call, a spend, or several violations together have.
+    // Fields of only a call, a spend, or several violations together.
     let amounts = amount().into_iter().chain([
         usd("estimateUsd", "Of a call, in USD."),
         nanos("estimateNanos"),

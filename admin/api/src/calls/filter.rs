@@ -1,6 +1,6 @@
-//! Which calls a list or an export shows. The index of the audit trail knows agents, types of entries and times; by the
-//! other filters each entry that is read is judged. The days that calls are charged to are a wider span of times, whose
-//! entries are judged.
+//! Filter of the calls in a list or an export. The index of the audit trail selects by agent, type of entry and time;
+//! all other filters are applied to each entry that is read. The days that calls are charged to select a wider span of
+//! times, whose entries are filtered.
 
 use crate::call_trail::LATE_MS;
 use domain::amount::parse_amount;
@@ -329,7 +329,7 @@ pub(crate) fn word(
     Ok(word.cloned())
 }
 
-/// What one of some words stands for.
+/// Parses a parameter that is one of these words, into the value of the word.
 ///
 /// # Errors
 /// 400 for any other.

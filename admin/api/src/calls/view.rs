@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use store::names::{self, Names};
 use utoipa::ToSchema;
 
-/// What is shown of some calls that is not in their entries: the names of agents and virtual keys, and the hashes.
+/// Displayed data of some calls that is not in their entries: the names of agents and virtual keys, and the hashes.
 pub(super) struct CallNames {
     agents: Names,
     keys: Names,

@@ -29,9 +29,9 @@ pub(super) struct MeasuredView {
     /// From sending the request to the first byte of the answer, in ms.
     #[schema(example = 340)]
     first_byte_ms: Option<u64>,
-    /// How the exchange with the provider ended: `completed`, `refused` (it answered with 4xx), `failed`,
-    /// `total_timeout`; of a stream also `caller_gone`, `provider_broke_off`, `first_byte_timeout`, `idle_timeout`,
-    /// `hold_exhausted`, `stopped`.
+    /// End of the exchange with the provider: `completed`, `refused` (it answered with 4xx), `failed`, `total_timeout`;
+    /// of a stream also `caller_gone`, `provider_broke_off`, `first_byte_timeout`, `idle_timeout`, `hold_exhausted`,
+    /// `stopped`.
     #[schema(example = "completed")]
     end: String,
     /// Number of times the hold was raised while the answer was streamed.

@@ -20,7 +20,7 @@ pub(super) const READ_MAX: usize = 1000;
 /// Deposits that are read in one go.
 const STEP: usize = 200;
 
-/// What is needed of an entry.
+/// The parts of an entry that the list needs.
 #[derive(Deserialize)]
 struct Requested {
     seq: u64,

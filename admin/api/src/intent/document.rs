@@ -51,7 +51,7 @@ pub(super) struct Document<'a> {
     /// The caller's own data of a spend, with keys sorted. Not part of the hashed timeline.
     #[schema(value_type = Option<is::Free>)]
     metadata: Option<Value>,
-    /// Who or what allowed it; null when it is blocked.
+    /// The person or rule that allowed it; null when it is blocked.
     #[schema(example = "policy")]
     pub(super) allowed_by: Option<&'a str>,
     /// Why it is blocked, for people.
@@ -264,7 +264,7 @@ fn blocked(record: &IntentRecord) -> Option<Reason> {
     record.reason.filter(|_| record.state == State::Blocked)
 }
 
-/// What is kept of the request of a spend; nothing of other kinds. A request that cannot be read is logged.
+/// Returns the stored parts of a spend's request; empty for other kinds and for a malformed record.
 fn stored(record: &IntentRecord) -> Stored {
     let stored = (record.kind == Kind::Spend).then(|| Stored::parse(&record.request));
     stored.and_then(Result::ok).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Which intents a list shows: those of one index, and of these the ones that fit the other filters.
+//! Filter of the intents in a list: one index, and the other filters applied to its intents.
 
 use super::is_intent;
 use crate::calls::filter::{run, value};

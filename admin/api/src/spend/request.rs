@@ -142,7 +142,7 @@ pub(crate) struct SpendPlan {
     pub(super) tracked_nanos: Option<u64>,
     /// The next plan up.
     pub(super) upgrade_to: Option<String>,
-    /// Where to upgrade: an absolute URL.
+    /// Absolute URL of the upgrade page.
     pub(super) upgrade_url: Option<String>,
 }
 

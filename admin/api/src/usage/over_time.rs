@@ -88,7 +88,7 @@ struct AddBounds {
 /// The result of adding up.
 struct Added {
     sums: Sums,
-    /// Where the rest begins; `None` when all was read.
+    /// Start of the rest; `None` if all was read.
     rest: Option<CallsPosition>,
     /// When the oldest entry that was read was recorded.
     oldest_ms: Option<u64>,

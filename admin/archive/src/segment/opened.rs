@@ -146,7 +146,7 @@ impl Segment {
         matching.collect()
     }
 
-    /// What a manifest says of its decisions; `None` when an entry makes no sense.
+    /// Returns the manifest lines of the segment's decisions; `None` if an entry is malformed.
     pub(crate) fn decisions(&self) -> Option<String> {
         let mut records = Vec::new();
         for line in self.text.lines() {
@@ -156,7 +156,7 @@ impl Segment {
         Some(records.concat())
     }
 
-    /// How much memory it takes, about.
+    /// Returns its approximate size in memory, in bytes.
     pub fn weight(&self) -> u64 {
         let rows = self.rows.len() * size_of::<Row>();
         (self.text.len() + rows) as u64

@@ -240,8 +240,8 @@ fn the_end_must_be_the_known_one() {
     assert_eq!(judge(&five, &[store, other]), (Some(3), false));
 }
 
-/// What lies behind a note that is older than two rounds of the worker that signs is not proven to be all, whatever the
-/// store says; and a note of an earlier state proves no end.
+/// A note that is older than two rounds of the checkpointer does not prove that the entries behind it are complete,
+/// whatever the store says; and a note of an earlier state proves no end.
 #[test]
 fn an_old_note_proves_an_end_only_while_what_lies_behind_it_is_young() {
     let chain = chain(5);

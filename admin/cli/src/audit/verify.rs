@@ -287,7 +287,7 @@ fn compared(verdict: Verdict, unread: Option<String>) -> Result<Verdict, Failure
     }
 }
 
-/// How often the end of a trail that has grown is signed.
+/// Returns the interval of signing the end of a trail that has grown.
 const fn every(settings: &Settings) -> Duration {
     Duration::from_millis(settings.audit.checkpoint_every_ms)
 }

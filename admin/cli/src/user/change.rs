@@ -20,7 +20,7 @@ use store::user::{Stored, User};
 /// Maximum number of attempts of a change of a user if other changes occur meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// How the operator names a user.
+/// Arguments that name a user.
 #[derive(Debug, Args)]
 pub(in super::super) struct Name {
     /// The user's e-mail

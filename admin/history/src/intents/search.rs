@@ -12,8 +12,8 @@ use store::page::{Page, Part, Start};
 pub const READ_MAX: usize = 1000;
 /// Intents read in one go.
 const STEP: usize = 200;
-/// How long after its time an intent may enter its list, in ms: an escrow call that another account decides enters its
-/// caller's list once that account's node has answered.
+/// Maximum delay between an intent's time and its entry in its list, in ms: an escrow call that another account decides
+/// enters its caller's list once that account's node has answered.
 const LATE_MS: u64 = 600_000;
 
 impl Intents<'_> {

@@ -46,7 +46,7 @@ pub struct LateCalls {
     pub to_ms: Option<u64>,
 }
 
-/// Where a step begins. Those that ended late come first, then the others, each the newest first.
+/// Start of a step. Calls that ended late come first, then the others, each the newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallsPosition {
     /// Late ones of this day below this number, and of the days before it.
@@ -62,7 +62,7 @@ pub struct Step {
     pub calls: Vec<CallRecord>,
     /// Cost of the step, in entries that could have been read instead; at least one.
     pub cost: usize,
-    /// Where the next step begins; `None` at the end.
+    /// Start of the next step; `None` at the end.
     pub next: Option<CallsPosition>,
     /// When the oldest entry that was read was recorded.
     pub oldest_ms: Option<u64>,

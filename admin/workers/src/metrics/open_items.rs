@@ -7,7 +7,7 @@ telemetry::metrics! {
         pub holds_open: gauge("holds_open"),
         /// Age of the oldest open hold.
         pub oldest_hold: fraction("holds_oldest_seconds"),
-        /// How far the oldest open hold is past its deadline.
+        /// Time since the deadline of the oldest open hold.
         pub overdue: fraction("holds_overdue_seconds"),
         /// Kept holds that nobody has corrected.
         pub holds_kept: gauge("holds_kept"),

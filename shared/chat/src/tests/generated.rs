@@ -4,14 +4,14 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-/// How a tree is written: which characters are escaped, and the white space between the tokens.
+/// Form in which a tree is written: the escaped characters, and the white space between the tokens.
 #[derive(Debug, Clone)]
 pub(super) struct Spelling {
     pub(super) escapes: Escapes,
     pub(super) space: &'static str,
 }
 
-/// Which characters of strings are escaped.
+/// The escaped characters of strings.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Escapes {
     /// Only those that must be.

@@ -8,7 +8,7 @@ use crate::money::Nanos;
 use serde_json::{Map, Value};
 
 crate::words! {
-    /// How an approved call ended, and which charge resulted.
+    /// Outcome of an approved call, which determines its charge.
     pub enum HoldOutcome {
         /// The provider reported its usage: the real cost is charged.
         Settled = "settled",

@@ -1,7 +1,7 @@
-//! Who ended a call's hold in the place of the edge that opened it: a word of the call's line in the audit trail. The
-//! line of an edge has none, and its entry names the virtual key.
+//! The actor that ended a call's hold instead of the edge that opened it: a word of the call's line in the audit trail.
+//! The line of an edge has none, and its entry names the virtual key.
 
-/// Who else than the edge ended a hold.
+/// Actor, other than the edge, that ended a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EndedBy {
     /// The worker that keeps holds past their deadlines.

@@ -16,7 +16,7 @@ script! {
 }
 
 domain::words! {
-    /// Who freezes an agent. Only the operator can lift the operator's freeze (decision D22).
+    /// The actor that freezes an agent. Only the operator can lift the operator's freeze (decision D22).
     pub enum FrozenBy {
         /// A user or an API key of the account.
         User = "user",

@@ -20,7 +20,7 @@ const CHUNK: usize = 500;
 pub struct AgentSummary {
     /// Agent id.
     pub id: String,
-    /// Who froze it, if it is frozen: `user` or `operator`.
+    /// The actor that froze it, if it is frozen: `user` or `operator`.
     pub frozen: Option<String>,
     /// Wallet id, if it has a wallet row.
     pub wallet: Option<String>,

@@ -29,7 +29,7 @@ script! {
 /// Maximum number of entries that one execution seals.
 pub const SEAL_BATCH: u64 = 500;
 
-/// How long a kept hold is remembered after its entry: slightly longer than it can be corrected.
+/// Time for which a kept hold is remembered after its entry: slightly longer than it can be corrected.
 const KEPT_MEMORY: Duration = Duration::from_secs(KEPT_LIFE.as_secs() + 24 * 3600);
 
 /// Consecutive entries with their hashes.

@@ -18,8 +18,8 @@ script! {
     args: struct ReapArgs<'a>: &'a str { allow_id, kept_life, ended_by },
 }
 
-/// How long a kept hold can be listed and corrected: 34 days, within the lifetime of the run and the counters that it
-/// was charged to.
+/// Time for which a kept hold can be listed and corrected: 34 days, within the lifetime of the run and the counters
+/// that it was charged to.
 pub const KEPT_LIFE: Duration = Duration::from_secs(34 * 24 * 3600);
 
 /// Maximum number of holds in one sweep of a bucket.

@@ -34,7 +34,7 @@ pub struct Settle {
     pub estimate: Nanos,
     /// Final charge.
     pub cost: Nanos,
-    /// How the call ended. The audit log has `corrected` instead for a kept hold.
+    /// Outcome of the call. The audit log has `corrected` instead for a kept hold.
     pub how: HoldOutcome,
     /// Another possible estimate of the hold: that of an [extension](super::extend) whose reply was lost. The counters
     /// move by the difference from the estimate that the hold has.

@@ -19,7 +19,7 @@ script! {
     args: struct VoidArgs<'a>: &'a str { allow_id, tombstone_life, generation, version, run },
 }
 
-/// How long a voided id is refused. A delayed command can only arrive while its connection lives; an hour is far
+/// Time for which a voided id is refused. A delayed command can only arrive while its connection lives; an hour is far
 /// longer.
 pub const TOMBSTONE_LIFE: Duration = Duration::from_secs(3600);
 

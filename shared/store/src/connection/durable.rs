@@ -37,8 +37,8 @@ use tokio::time::Instant;
 /// Maximum age of the known durability of a server.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a change under `auto` still waits for a replica that stopped following, unless the operator declares it
-/// gone: longer than Redis by default allows a lagging replica to take over (ten times `cluster-node-timeout`, or
+/// Time for which a change under `auto` still waits for a replica that stopped following, unless the operator declares
+/// it gone: longer than Redis by default allows a lagging replica to take over (ten times `cluster-node-timeout`, or
 /// Sentinel's `down-after-milliseconds`).
 const REPLICA_EXPECTED: Duration = Duration::from_secs(300);
 

@@ -16,7 +16,7 @@ script! {
     args: struct EndArgs<'a>: &'a str { status },
 }
 
-/// How a run ended.
+/// Final status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// It succeeded.

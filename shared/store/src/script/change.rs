@@ -81,7 +81,7 @@ impl<'a> Event<'a> {
 /// A field and its new value; `None` clears it.
 pub type FieldChange = (&'static str, Option<String>);
 
-/// How an audit entry shows a field: under its name in the API (decision D5).
+/// Form of a field in an audit entry, under its name in the API (decision D5).
 pub(crate) enum Shown {
     /// Unchanged.
     Text(&'static str),

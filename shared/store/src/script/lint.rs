@@ -4,8 +4,8 @@ use super::Script;
 use super::all::all;
 use crate::sources::sources;
 
-/// What only scripts of money have: the fragments that move a balance and that write an intent, the mark of a claim,
-/// and the end of what a wallet waits for.
+/// Texts that only scripts of money contain: the fragments that move a balance and that write an intent, the mark of a
+/// claim, and the end of a pending deposit.
 const MONEY_WORDS: [&str; 4] = [
     "local function post(",
     "local function file_under(",

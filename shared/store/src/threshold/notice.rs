@@ -18,7 +18,7 @@ script! {
     args: struct NoticeArgs<'a>: &'a str { field, kept_until },
 }
 
-/// How long the notices of a period are kept after its end.
+/// Time for which the notices of a period are kept after its end, in ms.
 const KEPT_MS: u64 = DAY_MS;
 /// Notices read in one round trip.
 const CHUNK: usize = 500;

@@ -32,8 +32,8 @@ script! {
 /// expire: the arrival of the money removes it.
 const NOTICE: &str = "notice";
 
-/// How long the mark of an arrival stays after its row: no worker keeps a row for that long. The mark does not expire
-/// while the row exists.
+/// Time for which the mark of an arrival stays after its row: no worker keeps a row for that long. The mark does not
+/// expire while the row exists.
 const MARK_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);
 
 /// Outcome of a delivery.

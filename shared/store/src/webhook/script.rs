@@ -142,7 +142,7 @@ pub struct Update<'a> {
     pub judged: Option<&'a str>,
     /// A new secret, sealed.
     pub secret: Option<&'a str>,
-    /// How long the old secret stays valid.
+    /// Time for which the old secret stays valid.
     pub overlap: Duration,
     /// Changed fields for the audit log.
     pub shown: Map<String, Value>,

@@ -43,7 +43,7 @@ pub struct Record<S> {
 /// The expected content of the store, by key.
 pub type Expected<S> = BTreeMap<String, Record<S>>;
 
-/// How a model writes and compares the content `S` of keys.
+/// Form in which a model writes and compares the content `S` of keys.
 pub trait Content<S> {
     /// The key as the store has it.
     fn key(&self, key: &str) -> String {

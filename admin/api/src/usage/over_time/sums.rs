@@ -13,7 +13,7 @@ use store::names::Names;
 use utoipa::ToSchema;
 
 domain::words! {
-    /// What the rows are of.
+    /// Dimension by which rows are grouped.
     pub(crate) enum Group {
         /// Models.
         Model = "model",

@@ -52,7 +52,7 @@ pub struct LiveNumbers {
 pub struct LateNumbers {
     /// Numbers, ascending.
     pub numbers: Vec<u64>,
-    /// Where the next ones are: a day and the number above them.
+    /// Position of the next ones: a day and the number above them.
     pub next: Option<(u64, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! How a server confirms a change: the commands that wait for it, and the replies that confirm it.
+//! Confirmation of a change by a server: the commands that wait for it, and the replies that confirm it.
 
 use crate::StoreError;
 use crate::durability::{ALWAYS, Disk, Offer, Status, is_always};
