@@ -10,7 +10,6 @@ use store::call::authorize::AccountView;
 /// Accounts in the cache.
 const VIEWS_MAX: usize = 100_000;
 
-/// Cache of account views.
 pub struct AccountViews(Cache<String, Arc<Mutex<AccountView>>>);
 
 impl Default for AccountViews {

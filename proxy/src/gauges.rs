@@ -83,9 +83,7 @@ telemetry::metrics! {
 pub struct GaugeSources {
     /// Requests in flight.
     pub admission: Arc<Admission>,
-    /// Readiness.
     pub readiness: Readiness,
-    /// Retry queue.
     pub retry_queue: Arc<RetryQueue>,
     /// `proxy.retry_queue_limit`
     pub retry_queue_limit: usize,

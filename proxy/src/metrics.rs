@@ -104,7 +104,6 @@ pub struct Metrics {
     calls: CallMetrics,
     /// Money of approved calls.
     pub ledger: LedgerMetrics,
-    /// Streams.
     pub streams: StreamMetrics,
     /// Answers of each upstream.
     pub upstreams: UpstreamMetrics,

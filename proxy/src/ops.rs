@@ -42,7 +42,6 @@ pub struct Ops {
 #[derive(Clone)]
 struct Answers(Arc<OnceLock<OpsState>>);
 
-/// One connection.
 struct Connection {
     answers: Answers,
     requests: Requests,

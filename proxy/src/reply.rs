@@ -46,7 +46,6 @@ pub mod names {
     pub const OVERHEAD_MS: HeaderName = HeaderName::from_static("x-service-overhead-ms");
     /// `false` keeps the OpenAI SDKs from repeating a call by themselves (decision D46).
     pub const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
-    /// Id of the request.
     pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 }
 

@@ -111,7 +111,6 @@ struct ApiKeyIssued<'a> {
     note: &'static str,
 }
 
-/// The requested key.
 struct ApiKeyRequest {
     name: String,
     mode: Mode,

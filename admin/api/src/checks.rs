@@ -16,7 +16,7 @@ pub(super) enum Measure {
     Count(u64),
 }
 
-/// One check.
+/// A check of a call or a spend: its limit, the amount used before, and whether it passes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Check)]

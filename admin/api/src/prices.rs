@@ -13,7 +13,6 @@ pub struct Prices(ArcSwap<InForce>);
 
 #[derive(Debug)]
 struct InForce {
-    /// The table of the file.
     file: Arc<PriceTable>,
     /// The imported prices from which `table` was built.
     imported: Option<String>,

@@ -26,7 +26,7 @@ domain::words! {
 /// A known end: the number of entries of a chain, and the hash of the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownEnd {
-    /// Its source.
+    /// Evidence for this end.
     pub source: Source,
     /// Number of entries.
     pub size: u64,

@@ -43,6 +43,6 @@ pub struct Admission {
     pub large_reads: LargeReads,
     /// The longest time for a request's body to arrive.
     pub client_timeout: Duration,
-    /// Metrics of requests.
+    /// Counts and times every request, by route and status.
     pub metrics: RequestMetrics,
 }

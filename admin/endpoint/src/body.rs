@@ -19,7 +19,7 @@ pub const IDEMPOTENCY_FIELDS: [&str; 2] = ["intent_id", "idempotency_key"];
 /// A field of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldValue<T> {
-    /// Absent.
+    /// The body does not have the field.
     Absent,
     /// `null`.
     Null,

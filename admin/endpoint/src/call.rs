@@ -30,7 +30,7 @@ const IDENTITY: &str = "identity";
 /// A caller's idempotency key (decision D26), by where it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdempotencyKey {
-    /// In the header.
+    /// Value of `Idempotency-Key`.
     Header(String),
     /// In a field of the body. It may be the id of an intent (decision D75).
     Body(String),

@@ -50,7 +50,7 @@ pub struct Caller {
 pub enum Credential {
     /// An API key.
     Key {
-        /// Its permissions.
+        /// A route may require one of them.
         permissions: Vec<Permission>,
         /// Time of last use, to the minute, as recorded before this request.
         last_used_ms: Option<u64>,

@@ -44,7 +44,7 @@ pub struct Doc {
     pub params: Vec<Field>,
     /// Query parameters.
     pub query: Vec<Field>,
-    /// Request body.
+    /// `None` for an operation that reads no body.
     pub request_body: Option<Body>,
     /// Whether it is executed at most once for each idempotency key.
     pub is_once: bool,

@@ -8,7 +8,6 @@ use domain::role::Role;
 /// Prefixes of the management API. Both have the same handlers (decision D12).
 pub const PREFIXES: [&str; 2] = ["/api/v1", "/v1"];
 
-/// Prefix of the user API.
 const USER_PREFIX: &str = "/api/user";
 /// Path of the management API that is also served in the user API (decision D42).
 const USER_PATH: &str = "/webhooks/{id}/deliveries";

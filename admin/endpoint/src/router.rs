@@ -22,7 +22,6 @@ pub struct Paths {
     paths: BTreeMap<String, Methods>,
 }
 
-/// The methods of a path.
 #[derive(Default)]
 struct Methods {
     router: MethodRouter,

@@ -9,7 +9,7 @@ use store::keys::USER;
 /// A name with which a caller refers to a wallet (decision D61).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WalletName {
-    /// By its number.
+    /// By its number, of 14 to 16 digits.
     Number(u64),
     /// By its id, `wal_…`.
     Id(String),

@@ -37,7 +37,6 @@ pub(super) enum End {
     PeerGone,
 }
 
-/// One call.
 #[derive(Debug)]
 struct Call {
     number: u64,

@@ -9,7 +9,6 @@ use super::request::{Request, tokens};
 use domain::measured::Endpoint;
 use std::collections::VecDeque;
 
-/// One event.
 #[derive(Debug, Default)]
 pub(super) struct Event {
     /// Its `event:` line, if the provider sends one.

@@ -10,7 +10,7 @@ const LISTENERS: [&str; 2] = ["management", "ops"];
 /// Counters of one listener.
 #[derive(Debug, Clone)]
 pub struct ConnectionMetrics {
-    /// Connections that are open.
+    /// Current number, idle ones included.
     pub open: IntGauge,
     /// Connections that were closed at once, in the order of [`ReachedLimit::LABELS`].
     pub refused: [IntCounter; 2],

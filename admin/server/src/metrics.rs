@@ -9,7 +9,7 @@ use telemetry::span::SpanMetrics;
 use telemetry::store::StoreMetrics;
 use telemetry::tables::TableMetrics;
 
-/// All metrics of the server.
+/// Metrics of process, log, spans, listeners, store and tables, with the registry of the whole server.
 pub struct ServerMetrics {
     registrar: Registrar,
     process: ProcessMetrics,

@@ -196,7 +196,6 @@ impl LeasedWebhook<'_> {
         begun
     }
 
-    /// Records the result of an attempt.
     fn record(&mut self, AttemptResult { number, outcome }: AttemptResult) {
         self.in_flight.remove(&number);
         match outcome {

@@ -34,7 +34,7 @@ pub struct Target {
     pub port: u16,
     /// The value of the `Host` header.
     pub authority: HeaderValue,
-    /// The path and the query.
+    /// `/` if the URL has no path.
     pub path: PathAndQuery,
 }
 

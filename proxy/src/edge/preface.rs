@@ -5,7 +5,6 @@ use pingora::protocols::l4::stream::Stream as Tcp;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, timeout_at};
 
-/// Preface of HTTP/2.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Returns whether the connection begins with [`PREFACE`]. Reads until a byte differs, or until `deadline`, and puts

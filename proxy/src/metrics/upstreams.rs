@@ -11,11 +11,8 @@ pub const ANSWER_TIME: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 3
 domain::words! {
     /// The provider's answer to an approved call.
     pub enum UpstreamResult {
-        /// 2xx
         Success = "2xx",
-        /// 3xx
         Redirect = "3xx",
-        /// 4xx
         ClientError = "4xx",
         /// 5xx, or a status beyond the classes.
         ServerError = "5xx",

@@ -10,12 +10,10 @@ use utoipa::ToSchema;
 
 macro_rules! refusals {
     ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $status:literal, $kind:literal;)+) => {
-        /// Kind of a refusal.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum RefusalKind { $($(#[doc = $doc])+ $name,)+ }
 
         impl RefusalKind {
-            /// All kinds.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
             /// Returns when this refusal is sent; text of the OpenAPI document.

@@ -78,9 +78,7 @@ mod tests {
     use tokio::task::{LocalSet, spawn_local};
     use tokio::time::timeout;
 
-    /// Connections with bursts.
     const CONNECTIONS: usize = 100;
-    /// Requests of a burst.
     const REQUESTS: usize = 500;
 
     /// Starts the requests of a connection: one after the other, or all at the same time as HTTP/2 does.

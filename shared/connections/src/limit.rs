@@ -80,7 +80,7 @@ struct Chosen {
 pub enum ReachedLimit {
     /// The total limit is reached.
     All,
-    /// The limit of this address is reached.
+    /// The address has its maximum of connections.
     Address,
 }
 
@@ -172,7 +172,7 @@ impl OpenConnection {
     }
 }
 
-/// The requests of a connection.
+/// Handle with which a connection's requests are recorded.
 #[derive(Debug, Clone)]
 pub struct Requests(Arc<ConnectionSlot>);
 

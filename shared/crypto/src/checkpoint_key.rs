@@ -25,10 +25,10 @@ const ED25519: u8 = 1;
 /// Bytes of the key id in a signature.
 const ID_BYTES: usize = 4;
 
-/// The private key.
+/// Ed25519 key that signs checkpoints. The store has it sealed.
 pub struct CheckpointKey(SigningKey);
 
-/// The public key.
+/// Ed25519 key that verifies checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
@@ -64,7 +64,7 @@ impl CheckpointKey {
         keyring.seal(&StoreRecord, &SecretString::from(hex::encode(*seed)))
     }
 
-    /// Opens a sealed key.
+    /// Decrypts the text that [`mint`](Self::mint) returned.
     pub fn open(keyring: &Keyring, sealed: &str) -> Result<Self, SealError> {
         let text = keyring.open(&StoreRecord, sealed)?;
         let mut seed = Zeroizing::new([0_u8; 32]);

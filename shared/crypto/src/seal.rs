@@ -48,7 +48,7 @@ pub trait SealOwner {
     fn associated_data(&self) -> String;
 }
 
-/// Owner of a webhook's sealed secret.
+/// Binds a sealed secret to its webhook: it opens for no other.
 #[derive(Debug, Clone, Copy)]
 pub struct WebhookSecretOf<'a> {
     /// Account id, `acct_…`.

@@ -28,7 +28,6 @@ pub const ID_FIELD: &str = "decisionId";
 /// Bits of the window's end in the id of a denial. They span 17 minutes, so the time in the id determines the other
 /// bits.
 const END_BITS: u32 = 20;
-/// Bits of the tag.
 const TAG_BITS: u32 = 30;
 /// Random bits of an id.
 const RANDOM_BITS: u32 = 80;

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 macro_rules! events {
     ($($(#[$doc:meta])+ $name:ident = $word:literal;)+) => {
-        /// Name of an event.
+        /// Type of a webhook event, to which a webhook subscribes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum EventName {
             $($(#[$doc])+ $name,)+
@@ -45,7 +45,7 @@ macro_rules! events {
 events! {
     /// An agent run finished successfully.
     AgentRunCompleted = "agent.run.completed";
-    /// An agent run failed.
+    /// An agent run ended as failed.
     AgentRunFailed = "agent.run.failed";
     /// An agent was frozen.
     AgentFrozen = "agent.frozen";
@@ -67,7 +67,7 @@ pub const EVENTS_MAX: usize = 2;
 /// A webhook event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Name of the event.
+    /// Webhooks that subscribe to it receive the event.
     pub name: EventName,
     /// The affected agent.
     pub agent: Option<String>,

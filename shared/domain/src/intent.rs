@@ -129,7 +129,7 @@ fn as_hashed<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Err
 }
 
 impl Entry {
-    /// Its hash.
+    /// Returns the hash in hex; empty before the entry is chained.
     pub fn hash(&self) -> &str {
         self.entry_hash.as_deref().unwrap_or_default()
     }

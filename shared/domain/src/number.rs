@@ -10,7 +10,7 @@ use std::fmt;
 pub const BUCKETS: u16 = 1024;
 /// The lowest number.
 pub const FIRST: u64 = 1 << 40;
-/// The lowest place.
+/// Place of [`FIRST`].
 pub const LOWEST_PLACE: u64 = FIRST / BUCKETS as u64;
 /// The largest number: JSON readers lose digits of larger ones.
 pub const LAST: u64 = (1 << 53) - 1;

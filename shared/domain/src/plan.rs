@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The compiled-in table, which is also the documented default file.
 pub const DEFAULT_PLANS: &str = include_str!("../../../config/plans.toml");
 
-/// One plan.
+/// Limits and features of an account. `None` is unlimited.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {

@@ -8,7 +8,7 @@ use super::money::Nanos;
 /// The wallet of a spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WalletSnapshot {
-    /// Balance.
+    /// Spendable money; pending deposits and funded escrows are not in it.
     pub balance: Nanos,
     /// Maximum spend of the wallet in a UTC day.
     pub spend_limit: Option<Nanos>,

@@ -17,10 +17,10 @@
 /// ```
 #[macro_export]
 macro_rules! words {
-    ($(#[$of_all:meta])+ $vis:vis enum $name:ident { $($(#[$of_one:meta])+ $variant:ident = $word:literal,)+ }) => {
+    ($(#[$of_all:meta])+ $vis:vis enum $name:ident { $($(#[$of_one:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$of_all])+
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        $vis enum $name { $($(#[$of_one])+ $variant,)+ }
+        $vis enum $name { $($(#[$of_one])* $variant,)+ }
 
         impl $name {
             /// Every variant, in the order of their declaration.

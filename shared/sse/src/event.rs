@@ -19,11 +19,9 @@ const FIRST_MAX: usize = 8;
 /// Position of the parser in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
-    /// In the field name.
     Name,
     /// After the colon: one space belongs to neither name nor value.
     Colon(Field),
-    /// In the field value.
     Value(Field),
 }
 

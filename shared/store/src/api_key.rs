@@ -23,7 +23,7 @@ pub struct ApiKey {
     pub name: String,
     /// Mode in which it may be used.
     pub mode: Mode,
-    /// Permissions.
+    /// A route may require one of them.
     pub permissions: Vec<Permission>,
     /// Client addresses that may use it; empty for any.
     pub allow_ips: Vec<IpNet>,

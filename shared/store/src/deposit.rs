@@ -58,7 +58,7 @@ pub struct Deposit {
     pub owner: String,
     /// Wallet number.
     pub wallet: u64,
-    /// Amount.
+    /// Counts in `usdcPending` until it arrives or is cancelled.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: String,

@@ -77,19 +77,19 @@ pub struct Escrow {
     pub number: u64,
     /// `live` or `test`.
     pub mode: Mode,
-    /// Payer.
+    /// Owner of the wallet that funds it.
     pub payer: Party,
-    /// Payee.
+    /// Owner of the wallet that a release credits.
     pub payee: Party,
     /// Current state.
     pub status: EscrowStatus,
-    /// Amount.
+    /// Leaves the payer's wallet when the escrow is funded.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: String,
     /// The parties' conditions, a JSON object; not enforced.
     pub conditions: String,
-    /// Reason of the dispute.
+    /// `None` for an escrow that was never disputed.
     pub dispute_reason: Option<String>,
     /// Intent that created it.
     pub intent: String,

@@ -39,7 +39,7 @@ pub struct IntentRecord {
     pub first: State,
     /// Reason, if it is blocked.
     pub reason: Option<Reason>,
-    /// Amount.
+    /// Requested amount, also of a blocked intent.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: String,
@@ -155,7 +155,7 @@ pub enum RequestLookup {
     Nothing,
     /// Claimed by a request that another account's bucket decides; its outcome is not known here yet.
     Claimed {
-        /// Fingerprint of that request.
+        /// Hash of that request's content.
         fingerprint: String,
     },
     /// The record of the request.

@@ -80,7 +80,7 @@ const fn is_refusal(error: &StoreError) -> bool {
 pub struct ApiKeyOwner {
     /// Account id, `acct_…`.
     pub account: String,
-    /// Key id.
+    /// `key_…`
     pub key_id: String,
 }
 

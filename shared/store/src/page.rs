@@ -28,7 +28,7 @@ pub enum Start<'a> {
 pub struct Page<'a> {
     /// Maximum number of records on the page.
     pub limit: usize,
-    /// Start of the page.
+    /// Position before the first record.
     pub start: Start<'a>,
 }
 

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 pub const SCANNED_MAX: usize = 1_000;
 
 domain::words! {
-    /// Status of a run.
+    /// State of a run, by its last end and later approved calls.
     pub enum RunStatus {
         /// Not ended, or a call was approved after its end.
         Running = "running",
@@ -42,9 +42,9 @@ impl RunStatus {
 /// A named run of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// The run id.
+    /// Unique among the runs of its agent.
     pub id: String,
-    /// Status.
+    /// [`RunStatus::Running`] also after an end, if a later call was approved.
     pub status: RunStatus,
     /// Approved calls and spends.
     pub calls: u64,

@@ -4,7 +4,6 @@ use crate::clock_difference::ahead_ms;
 use crate::info::field;
 use crate::{Store, StoreError};
 
-/// Report of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerReport {
     /// `host:port`, or the path of a socket.

@@ -20,9 +20,9 @@ const AGENT_MAX: usize = 200;
 pub struct SessionPlace {
     /// Account id, `acct_…`.
     pub account: String,
-    /// User id.
+    /// `usr_…`
     pub user: String,
-    /// Session id.
+    /// `ses_…`
     pub id: String,
 }
 

@@ -63,7 +63,7 @@ pub const TEXT_LOGGED_MAX: usize = 200;
 pub struct Spend<'a> {
     /// Agent id.
     pub agent: &'a str,
-    /// Amount.
+    /// Debited from the wallet, and charged to the counters of run, day, month and plan.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: &'a str,
@@ -82,13 +82,13 @@ pub struct Spend<'a> {
 /// Limits of a plan. The script refuses them if the account has another plan.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanCap<'a> {
-    /// The plan's name.
+    /// Compared with the account's plan by the script.
     pub name: &'a str,
     /// Monthly limits of the plan.
     pub cap: CapPlan,
 }
 
-/// Step of a spend.
+/// Occasion on which the script runs.
 #[derive(Debug, Clone, Copy)]
 pub enum SpendStep<'a> {
     /// A new spend.

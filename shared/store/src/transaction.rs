@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub mod list;
 
 domain::words! {
-    /// Type of a transaction.
+    /// Cause of a transaction, which determines whether it is a credit or a debit.
     pub enum TransactionType {
         /// A confirmed deposit.
         Deposit = "deposit",
@@ -91,7 +91,7 @@ pub struct Transaction {
     pub owner: String,
     /// Type.
     pub kind: TransactionType,
-    /// Amount.
+    /// Without a sign; the type determines it.
     pub amount: Nanos,
     /// Balance afterwards.
     pub balance_after: Nanos,

@@ -62,7 +62,7 @@ pub struct NewTransfer<'a> {
     pub from: &'a WalletPlace,
     /// Receiving wallet.
     pub to: &'a WalletPlace,
-    /// Amount.
+    /// Debited at once, credited on arrival.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: &'a str,

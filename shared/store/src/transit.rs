@@ -78,11 +78,11 @@ pub struct Credit {
     pub kind: String,
     /// Id of the transaction to be, `txn_…`.
     pub transaction: String,
-    /// Counterparty.
+    /// Sender, as the receiver's transaction shows it.
     pub counterparty: String,
-    /// The currency.
+    /// `USD` or `USDC`.
     pub currency: String,
-    /// The memo.
+    /// The sender's text.
     pub memo: Option<String>,
 }
 

@@ -28,7 +28,7 @@ pub struct WalletPlace {
     pub mode: Mode,
     /// Owner: agent id, or [`USER`].
     pub owner: String,
-    /// Wallet number.
+    /// Unique in the store.
     pub number: u64,
 }
 
@@ -43,13 +43,13 @@ pub struct Wallet {
     pub owner: String,
     /// Display name.
     pub name: String,
-    /// Balance.
+    /// Spendable money; pending deposits and funded escrows are not in it.
     pub balance: Nanos,
     /// Sum of pending deposits.
     pub pending: Nanos,
     /// Maximum amount that `POST /spend` may take from it in a UTC day.
     pub spend_limit: Option<Nanos>,
-    /// Status.
+    /// Frozen while its agent is, closed with it.
     pub status: WalletStatus,
     /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
@@ -113,9 +113,7 @@ impl WalletPlace {
 pub(super) struct NewPlace {
     pub(super) number: Number,
     pub(super) id: String,
-    /// Key of the place.
     pub(super) key: String,
-    /// Value of the place.
     pub(super) text: String,
 }
 

@@ -33,7 +33,7 @@ pub struct WebhookRecord {
     pub events: Vec<EventName>,
     /// The owner's description.
     pub description: Option<String>,
-    /// Status.
+    /// A disabled webhook receives no events.
     pub status: Status,
     /// Number of the audit entry of its creation. Only later events are delivered.
     pub since: u64,

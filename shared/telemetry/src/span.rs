@@ -34,7 +34,7 @@ pub enum Value {
 pub struct Span {
     /// Trace id, 16 bytes.
     pub trace: u128,
-    /// Its id.
+    /// Span id, 8 bytes.
     pub id: u64,
     /// Parent span id; 0 for none.
     pub parent: u64,

@@ -30,7 +30,6 @@ impl Document {
     }
 }
 
-/// An operation of the document.
 pub(super) struct Operation<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,

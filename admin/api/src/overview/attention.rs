@@ -38,7 +38,7 @@ const DELIVERIES: u64 = 50;
 /// Maximum number of characters of a webhook's description in a sentence.
 const DESCRIPTION_SHOWN: usize = 60;
 
-/// One item.
+/// A matter that needs a person, with the record that it is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AttentionItem)]

@@ -27,7 +27,6 @@ const CACHE_MAX: usize = 8 << 20;
 pub struct Texts<'a> {
     /// Purpose.
     pub description: Option<&'a str>,
-    /// Recipient.
     pub recipient: Option<&'a str>,
     /// The caller's own.
     pub metadata: Option<&'a Value>,

@@ -83,7 +83,6 @@ impl Request {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stored {
-    /// Recipient.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) recipient: Option<String>,
     /// Run id, if given.

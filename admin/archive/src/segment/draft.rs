@@ -33,11 +33,11 @@ pub struct Draft {
 /// A segment with its descriptor and manifest.
 #[derive(Debug)]
 pub struct Built {
-    /// Its descriptor.
+    /// Description that the store keeps: ranges of numbers and times, and hashes.
     pub descriptor: Descriptor,
     /// The bytes to store: entries, hashes and index.
     pub segment: Vec<u8>,
-    /// Its manifest.
+    /// The bytes to store: the descriptor, and the records of its decisions.
     pub manifest: Vec<u8>,
     /// Number of entries in each list of the index.
     pub lists: BTreeMap<ListName, u64>,

@@ -20,9 +20,9 @@ const USD_MAX: u64 = 9_000_000;
 /// A field or parameter.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// Name of the field.
+    /// As in the JSON body, the query or the path.
     pub name: &'static str,
-    /// Schema of the field.
+    /// JSON schema without the description.
     pub schema: Json,
     /// Description; empty if the name is sufficient.
     pub description: &'static str,

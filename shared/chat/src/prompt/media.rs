@@ -19,7 +19,6 @@ pub(crate) enum Kind {
     Unknown,
 }
 
-/// The media of a part.
 #[derive(Debug, Default)]
 pub(crate) struct PartMedia {
     pub image: Media,

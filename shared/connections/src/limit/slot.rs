@@ -10,7 +10,6 @@ use tokio::sync::Notify;
 /// Value in place of the count of requests: closed for another connection.
 const CLOSED: u32 = u32::MAX;
 
-/// The slot of a connection.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     /// Later connections have higher numbers.

@@ -4,14 +4,14 @@ use super::{Check, Reset, Unit};
 use crate::money::Nanos;
 use crate::timestamp::spoken_from_ms;
 
-/// The amount to be checked.
+/// Amount that checks compare with their limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckedAmount {
     /// The estimate of a proxied call.
     Call(Nanos),
     /// A proxied call whose estimate exceeds any amount.
     Beyond,
-    /// The amount of a spend.
+    /// Requested by a spend.
     Spend(Nanos),
 }
 

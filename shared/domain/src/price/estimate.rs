@@ -30,11 +30,11 @@ pub struct CallShape<'a> {
     pub predicted_bytes: u64,
     /// Content parts of `prediction`, part of `content_parts`.
     pub predicted_parts: u64,
-    /// Image parts.
+    /// Images in the prompt, whatever their size.
     pub image_parts: u64,
     /// Audio parts, including earlier audio answers that messages refer to.
     pub audio_parts: u64,
-    /// File parts.
+    /// Files in the prompt, whatever their length.
     pub file_parts: u64,
     /// Reasoning items with only an id in the body, whose tokens the provider keeps. Each takes the table's
     /// `reasoning_tokens`, in addition to its bytes in the body.

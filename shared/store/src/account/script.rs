@@ -39,7 +39,7 @@ script! {
 }
 
 script! {
-    /// Adds a user.
+    /// Adds a user to an account, up to [`USERS_MAX`].
     pub static ADD_USER = "account_add_user",
     kind: Change,
     source: [include_str!("add_user.lua")],
@@ -82,7 +82,7 @@ pub enum UserAdded {
     TooMany,
 }
 
-/// A new account.
+/// Arguments of a new account.
 #[derive(Debug)]
 pub struct NewAccount<'a> {
     /// Account id, `acct_…`.

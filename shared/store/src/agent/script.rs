@@ -56,7 +56,7 @@ pub const KEYS_AT_ONCE: usize = 1000;
 /// Arguments of a new agent.
 #[derive(Debug)]
 pub struct NewAgent<'a> {
-    /// Its id.
+    /// Agent id, of 1 to 128 characters.
     pub id: &'a str,
     /// Display name.
     pub name: &'a str,

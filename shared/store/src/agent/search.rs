@@ -7,7 +7,7 @@ use crate::keys::Realm;
 use crate::page::{Page, SortedSet, records};
 use crate::{Store, StoreError};
 
-/// A filter for agents.
+/// Conditions that a listed agent meets; `None` matches every agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentFilter {
     /// Part of the id or name, in lower case; matches any case.

@@ -56,7 +56,7 @@ pub struct NewApiKey<'a> {
     pub mode: Mode,
     /// The secret; only its hash is stored.
     pub secret: &'a SecretString,
-    /// Permissions.
+    /// A route may require one of them.
     pub permissions: &'a [Permission],
     /// Client addresses that may use it; empty for any.
     pub allow_ips: &'a [IpNet],

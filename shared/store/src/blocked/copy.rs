@@ -21,7 +21,7 @@ const NAMED_MAX: usize = 50;
 pub enum Verdict {
     /// Not blocked.
     Free,
-    /// Blocked.
+    /// The client's address is in a blocked range.
     Blocked,
     /// The client's address is unknown and the list is not empty: refused (decision D73).
     Unknown,

@@ -23,7 +23,7 @@ script! {
 pub enum Change<'a> {
     /// Block it, with an optional reason.
     Block(Option<&'a str>),
-    /// Unblock it.
+    /// Removes the range from the list.
     Unblock,
 }
 

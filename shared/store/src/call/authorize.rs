@@ -54,7 +54,7 @@ pub struct AccountView {
     pub generation: u64,
     /// Incremented by every change; never decreases within a generation.
     pub version: u64,
-    /// The account's plan.
+    /// Name of the account's plan at this version.
     pub plan: String,
 }
 

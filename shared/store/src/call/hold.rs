@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 /// Fragment that checks whether a missing hold is conclusive: the store may lack writes.
 pub(crate) const LACKS_WRITES: (&str, &str) = ("lacks_writes.lua", include_str!("lacks_writes.lua"));
-/// The end of a hold.
 pub(crate) const END_HOLD: (&str, &str) = ("end_hold.lua", include_str!("end_hold.lua"));
 
 inputs! {

@@ -61,7 +61,7 @@ pub struct NewDeposit<'a> {
     pub wallet: &'a WalletPlace,
     /// Whether the wallet was read as closed, which is final. The deposit is then refused.
     pub closed: bool,
-    /// Amount.
+    /// Credited to the wallet on arrival.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: &'a str,
@@ -96,7 +96,7 @@ pub enum Made {
     /// The deposit of the reference was announced, and this request says that it has arrived, or the other way round;
     /// or it was cancelled.
     OtherState {
-        /// Its state now.
+        /// State of the existing deposit.
         now: DepositState,
     },
     /// The balance would exceed [`BALANCE_MAX`](crate::wallet::BALANCE_MAX).

@@ -82,7 +82,7 @@ impl<'a> Requester<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum CallOutcome<T> {
-    /// Done.
+    /// Executed by this call.
     Done(T),
     /// Refused; an intent records it.
     Blocked(Blocked),

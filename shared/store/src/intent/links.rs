@@ -12,11 +12,11 @@ pub const SIBLINGS_MAX: usize = 100;
 /// An escrow as an intent shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EscrowLink {
-    /// Number of the escrow.
+    /// Unique in the store.
     pub number: u64,
-    /// Status of the escrow.
+    /// As read now, not as of the intent.
     pub status: String,
-    /// Amount of the escrow.
+    /// Set at its creation; never changes.
     pub amount: Nanos,
     /// The release and dispute intents on it, oldest first, each once.
     pub siblings: Vec<Sibling>,

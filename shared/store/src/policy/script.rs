@@ -57,7 +57,7 @@ impl PolicyKeys {
     }
 }
 
-/// A policy to be set.
+/// Arguments of a new or changed policy.
 #[derive(Debug)]
 pub struct SetPolicy<'a> {
     /// The agent; `None` for an account-wide policy.

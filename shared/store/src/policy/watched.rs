@@ -7,9 +7,9 @@ use domain::money::Nanos;
 pub struct WatchedLimits {
     /// Whether Cap is enabled: a policy that denies everything has no thresholds.
     pub is_enabled: bool,
-    /// Limit of a day.
+    /// `maxSpendPerDay`
     pub day: Option<Nanos>,
-    /// Limit of a month.
+    /// `maxSpendPerMonth`
     pub month: Option<Nanos>,
 }
 

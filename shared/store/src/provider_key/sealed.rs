@@ -9,9 +9,9 @@ use std::collections::HashMap;
 pub struct SealedKey {
     /// Name of the provider.
     pub provider: String,
-    /// Key id.
+    /// `pk_…`
     pub key_id: String,
-    /// The sealed text.
+    /// Provider key, encrypted for its agent and provider.
     pub sealed: String,
 }
 

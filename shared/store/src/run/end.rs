@@ -19,9 +19,9 @@ script! {
 /// Final status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It succeeded.
+    /// The run succeeded; webhooks receive `agent.run.completed`.
     Completed,
-    /// It failed.
+    /// The run failed; webhooks receive `agent.run.failed`.
     Failed,
 }
 

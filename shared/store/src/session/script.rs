@@ -26,7 +26,7 @@ script! {
 }
 
 script! {
-    /// Opens a session.
+    /// Creates a session, and ends the oldest one beyond the maximum of the user.
     pub static OPEN = "session_open",
     kind: Change,
     source: [include_str!("open.lua")],
@@ -55,7 +55,7 @@ pub struct InUse {
     pub session: Session,
     /// The user as currently stored.
     pub user: Stored,
-    /// The account's name.
+    /// Display name of the account.
     pub account_name: String,
     /// The account's plan.
     pub plan: String,
@@ -194,7 +194,7 @@ pub struct Open<'a> {
 /// Outcome of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
-    /// The session is open.
+    /// The session, as stored.
     Done(Session),
     /// The user was changed or removed meanwhile; nothing changed.
     Changed,

@@ -46,11 +46,11 @@ pub const RESET_LIFE: Duration = Duration::from_secs(3600);
 /// The sessions of a user to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionsToEnd<'a> {
-    /// None.
+    /// Keep all sessions.
     None,
-    /// Every variant.
+    /// End all sessions.
     All,
-    /// All but this one.
+    /// End all but the session with this id.
     AllBut(&'a str),
 }
 

@@ -4,7 +4,7 @@ use crate::keys::AccountKeys;
 use crate::lookup::VirtualKeyOwner;
 use crate::{Store, StoreError};
 
-/// State of a key.
+/// Activity and rate count of a virtual key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyState {
     /// Whether it is not revoked.

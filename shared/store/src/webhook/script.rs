@@ -126,7 +126,7 @@ pub enum Tested {
     },
     /// The webhook does not exist.
     Missing,
-    /// It is disabled.
+    /// A disabled webhook is not tested.
     Disabled,
 }
 

@@ -15,13 +15,9 @@ use utoipa::ToSchema;
 domain::words! {
     /// Dimension by which rows are grouped.
     pub(crate) enum Group {
-        /// Models.
         Model = "model",
-        /// Agents.
         Agent = "agent",
-        /// Virtual keys.
         Key = "key",
-        /// Runs.
         Run = "run",
     }
 }

@@ -16,7 +16,7 @@ use serde_json::json;
 use std::time::Duration;
 
 script! {
-    /// Confirms a deposit.
+    /// Credits a pending deposit to its wallet.
     pub static CONFIRM = "deposit_confirm",
     kind: Change,
     source: [BUDGET, MONEY, ONCE, REFUSALS, include_str!("../confirm.lua")],

@@ -38,9 +38,9 @@ script! {
 pub struct NewEscrow<'a> {
     /// Payer: the caller's account.
     pub payer: &'a Party,
-    /// Payee.
+    /// Owner of the wallet that a release credits.
     pub payee: &'a Party,
-    /// Amount.
+    /// Debited when the escrow is funded, not before.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: &'a str,
@@ -48,10 +48,10 @@ pub struct NewEscrow<'a> {
     pub conditions: &'a str,
 }
 
-/// A created escrow.
+/// Values that the creation assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreatedEscrow {
-    /// Its number.
+    /// Unique in the store.
     pub number: u64,
     /// In ms since 1970.
     pub at_ms: u64,

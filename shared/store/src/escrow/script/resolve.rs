@@ -42,7 +42,7 @@ pub enum Winner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Ended {
-    /// Ended.
+    /// The escrow has this final status.
     Done(EscrowStatus),
     /// The escrow is not disputed; nothing changed.
     WrongState(EscrowStatus),

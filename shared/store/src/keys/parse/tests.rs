@@ -4,7 +4,6 @@ use super::*;
 use crate::keys;
 use crate::keys::Realm;
 
-/// A number of this bucket.
 fn number(bucket: Bucket) -> Number {
     Number::new(28_000_000_000, bucket.number()).unwrap()
 }

@@ -10,7 +10,7 @@ use domain::event::EventName;
 /// Deliveries read in one round trip by a search.
 const SCANNED: usize = 500;
 
-/// A delivery in a list.
+/// A delivery with its schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedDelivery {
     /// As stored, with its attempts.

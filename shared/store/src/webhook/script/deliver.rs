@@ -98,14 +98,14 @@ pub enum Next {
     Park,
 }
 
-/// Outcome of an attempt.
+/// Arguments that record an attempt.
 #[derive(Debug)]
 pub struct AttemptOutcome<'a> {
     /// Number of the delivery.
     pub number: &'a str,
-    /// Text before the attempt.
+    /// Stored text, as read before the attempt.
     pub before: &'a str,
-    /// The delivery with the attempt.
+    /// Replaces the text if it is still `before`.
     pub after: &'a Delivery,
     /// Next step.
     pub next: Next,

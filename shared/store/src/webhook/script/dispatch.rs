@@ -49,7 +49,7 @@ const WEBHOOK_KEYS: usize = 6;
 /// Lifetime of a minute's counts. A dispatcher that pauses for longer within a minute restarts the counts.
 const COUNTS_LIFE: Duration = Duration::from_secs(24 * 3600);
 
-/// Deliveries for one webhook.
+/// Events that one webhook receives in a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookDeliveries {
     /// Webhook id, `wh_…`.
