@@ -2,25 +2,24 @@
 //!
 //! The [`queue`] is bounded and survives a restart: each [`item`] is appended to a [`journal`]. New items that do not
 //! fit are dropped, which leaves the estimate charged. A settlement may charge more than the estimate, so it is never
-//! dropped for a void. Items in the journals of [`others`] that do not fit stay on the disk. [`delivery`] sends an item
-//! only to the ledger of its hold. [`writing`] appends the items that the journal is [`lacking`], outside of the calls
+//! dropped for a void. Items in the journals of [`foreign_journals`] that do not fit stay on the disk. [`delivery`]
+//! sends an item only to the ledger of its hold. [`writing`] appends the [`unjournaled`] items, outside of the calls
 //! that queue them.
 
 pub mod delivery;
+pub mod foreign_journals;
 pub mod item;
 pub mod journal;
-mod lacking;
-pub mod others;
 pub mod queue;
+mod unjournaled;
 mod writing;
 
 use crate::metrics::Metrics;
 use crate::store_health::StoreHealth;
 use delivery::{BatchOutcome, Delivery};
+use foreign_journals::ForeignJournals;
 use item::{Item, Origin};
 use journal::Journal;
-use lacking::Lacking;
-use others::OtherJournals;
 use parking_lot::{Mutex, MutexGuard};
 use queue::Queue;
 use std::path::Path;
@@ -32,6 +31,7 @@ use store::call::hold::HoldName;
 use store::call::settle::Settle;
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
+use unjournaled::Unjournaled;
 
 /// Pause after a batch of which the store accepted no item.
 const NOT_DELIVERED_PAUSE: Duration = Duration::from_millis(200);
@@ -40,16 +40,15 @@ const NOTHING_DELIVERABLE_PAUSE: Duration = Duration::from_secs(2);
 /// Interval for taking over the journals of processes that ended, and for writing items that the own journal lacks.
 const TAKE_OVER_EVERY: Duration = Duration::from_secs(2);
 
-/// The retry queue.
 #[derive(Debug)]
 pub struct RetryQueue {
     queue: Mutex<Queue>,
     /// Locked before the queue, never after it: the lock is held during disk writes.
     journal: Mutex<Journal>,
     /// Locked after the queue.
-    lacking: Mutex<Lacking>,
+    unjournaled: Mutex<Unjournaled>,
     /// Locked before the journal: the lock is held during disk reads. `None` once this process is about to end.
-    others: Mutex<Option<OtherJournals>>,
+    foreign_journals: Mutex<Option<ForeignJournals>>,
     /// Number of the journal's lines.
     journal_lines: AtomicUsize,
     dropped: AtomicU64,
@@ -72,12 +71,12 @@ impl RetryQueue {
     /// The directory cannot be created, read or written.
     pub fn open(dir: &Path, limit: usize) -> std::io::Result<Self> {
         let journal = Journal::open(dir)?;
-        let others = OtherJournals::beside(journal.path());
+        let foreign = ForeignJournals::beside(journal.path());
         let retry_queue = Self {
             queue: Mutex::new(Queue::new(limit)),
             journal: Mutex::new(journal),
-            lacking: Mutex::default(),
-            others: Mutex::new(Some(others)),
+            unjournaled: Mutex::default(),
+            foreign_journals: Mutex::new(Some(foreign)),
             limit,
             journal_lines: AtomicUsize::new(0),
             dropped: AtomicU64::new(0),
@@ -130,7 +129,7 @@ impl RetryQueue {
     /// Items that are in memory alone, because the journal could not be written yet. They may have been delivered in
     /// the last two seconds.
     pub fn unwritten(&self) -> usize {
-        self.lacking().unwritten()
+        self.unjournaled().unwritten()
     }
 
     /// Whether no item waits.
@@ -141,10 +140,10 @@ impl RetryQueue {
     /// Removes the journal if the queue is empty; otherwise the next process takes it over. The journal also stays
     /// while a take-over is in progress. Blocks on the disk.
     pub fn close(&self) {
-        let Some(mut others) = self.others.try_lock() else {
+        let Some(mut foreign) = self.foreign_journals.try_lock() else {
             return;
         };
-        *others = None;
+        *foreign = None;
         let mut journal = self.journal();
         if self.is_empty() {
             journal.remove();
@@ -153,15 +152,15 @@ impl RetryQueue {
 
     /// Removes the files that were kept for items that are now in the journal.
     fn remove_kept_files(&self) {
-        if let Some(others) = &mut *self.others.lock() {
-            self.remove_kept(others);
+        if let Some(foreign) = &mut *self.foreign_journals.lock() {
+            self.remove_kept(foreign);
         }
     }
 
     /// If power fails, the disk must have the items in the own journal or in the kept files.
-    fn remove_kept(&self, others: &mut OtherJournals) {
-        if others.has_kept() && !self.lacking().needs_kept_files() && self.sync() {
-            others.remove_kept();
+    fn remove_kept(&self, foreign: &mut ForeignJournals) {
+        if foreign.has_kept() && !self.unjournaled().needs_kept_files() && self.sync() {
+            foreign.remove_kept();
         }
     }
 
@@ -172,7 +171,7 @@ impl RetryQueue {
         let synced = file.and_then(|file| file.sync_data());
         if let Err(error) = &synced {
             tracing::error!(%error, "the retry journal cannot be synced to the disk");
-            self.lacking().unsynced();
+            self.unjournaled().unsynced();
         }
         synced.is_ok()
     }
@@ -190,14 +189,14 @@ impl RetryQueue {
         if waiting > self.elsewhere() || room == 0 {
             return Ok(());
         }
-        let mut others = self.others.lock();
-        let Some(others) = &mut *others else {
+        let mut foreign = self.foreign_journals.lock();
+        let Some(foreign) = &mut *foreign else {
             return Ok(());
         };
-        let mut found = others.read(room)?;
+        let mut found = foreign.read(room)?;
         let items = found.items().count();
         if items == 0 {
-            others.remove(found);
+            foreign.remove(found);
             return Ok(());
         }
         let mut queue = self.queue();
@@ -205,16 +204,16 @@ impl RetryQueue {
             // Items were queued meanwhile. The files stay as they are.
             return Ok(());
         }
-        self.lacking().in_kept_files(found.items());
+        self.unjournaled().in_kept_files(found.items());
         for item in found.take_items() {
             queue.push(item);
         }
         drop(queue);
         tracing::info!(items, "taken over from a process that ended");
         self.wake.notify_one();
-        others.keep(found);
+        foreign.keep(found);
         self.write(true);
-        self.remove_kept(others);
+        self.remove_kept(foreign);
         Ok(())
     }
 
@@ -229,7 +228,7 @@ impl RetryQueue {
         if dropped.as_ref() == Some(&item) {
             return None;
         }
-        let number = self.lacking().in_memory(item);
+        let number = self.unjournaled().in_memory(item);
         drop(queue);
         self.wake.notify_one();
         self.outdated.notify_one();
@@ -278,8 +277,8 @@ impl RetryQueue {
         self.journal.lock()
     }
 
-    fn lacking(&self) -> MutexGuard<'_, Lacking> {
-        self.lacking.lock()
+    fn unjournaled(&self) -> MutexGuard<'_, Unjournaled> {
+        self.unjournaled.lock()
     }
 }
 

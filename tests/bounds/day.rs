@@ -1,10 +1,10 @@
 //! A day of an account: its requests, those of its users and of other accounts, its operator's commands, and the work
 //! of the workers. Together they run nearly every script.
 
+mod direct_runs;
 mod neighbour;
 mod operator;
 mod people;
-mod rare;
 mod work;
 
 use crate::fill::{AGENT, MODE, Tenant};

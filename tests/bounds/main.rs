@@ -5,7 +5,7 @@
 //! * [`fill`]: many records of a kind, written directly into the store
 //! * [`lists`]: every list of every route: by offset at its bound, by cursor in the middle and at the end, by each
 //!   filter
-//! * [`others`]: every other route with a query, beside a million records of each kind
+//! * [`unbounded_lists`]: every other route with a query, beside a million records of each kind
 //! * [`scripts`]: the records that each script reads, of an account that lives a [`day`]
 //! * [`paging`]: paging by cursor while records are added and removed; invalid cursors
 #![cfg(test)]
@@ -18,7 +18,7 @@ mod cursor;
 mod day;
 mod fill;
 mod lists;
-mod others;
 mod paging;
 mod scripts;
+mod unbounded_lists;
 mod watch;

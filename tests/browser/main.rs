@@ -6,9 +6,9 @@
 #![cfg(test)]
 
 mod accounts;
-mod asks;
 mod chromium;
 mod provider;
+mod requests;
 mod script;
 mod stage;
 

@@ -1,8 +1,8 @@
 //! `ledger check`: finds nothing in a store with every kind of record, and names each record that is changed by hand.
 
-mod beside;
+mod concurrent_changes;
 mod damage;
-mod diverted;
+mod diverted_money;
 mod fixture;
 mod inconclusive;
 mod malformed;
@@ -12,7 +12,7 @@ mod no_archive;
 mod policies;
 mod traffic;
 mod trail;
-mod vanished;
+mod vanished_accounts;
 
 use self::fixture::Fixture;
 use crate::{account, document, ready, refused};

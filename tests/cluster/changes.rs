@@ -1,7 +1,7 @@
 //! Changes of money of every kind, and a check that acknowledged ones are kept. Each is repeated until it is
 //! acknowledged, as the documents prescribe, and once more at the end.
 
-use crate::ongoing::Ongoing;
+use crate::repeated_work::Ongoing;
 use crate::world::SOON;
 use domain::mode::Mode;
 use harness::{Admin, Caller, Reply, SeedAccount, assert_fields};

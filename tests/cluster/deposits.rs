@@ -1,6 +1,6 @@
 //! Deposits, and which of those that were acknowledged are there.
 
-use crate::ongoing::Ongoing;
+use crate::repeated_work::Ongoing;
 use crate::world::SOON;
 use domain::mode::Mode;
 use harness::{Admin, Caller, Reply, SeedAccount, Store, eventually};

@@ -4,12 +4,15 @@
 //! for no replica, is there or missed by the next request. With `async`, where nothing waits for a replica, the next
 //! request to any server, the operator's next command and `ledger check` notice the loss.
 
-pub mod row;
+pub mod acknowledged_change;
+pub mod kind;
+pub mod party;
 
 use crate::world::{ADMIN, MASTERS, SOON, World};
+use acknowledged_change::{Row, Sent};
 use futures::future::{join, join_all};
 use harness::{Admin, Cli, eventually};
-use row::{Row, Sent, rows};
+use kind::rows;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -2,7 +2,6 @@
 //! of `store.durability`.
 #![cfg(test)]
 
-mod away;
 mod blocked;
 mod changes;
 mod clock;
@@ -12,20 +11,21 @@ mod disk;
 mod edges;
 mod failover;
 mod fence;
-mod isolated;
+mod isolated_master;
 mod load;
 mod lost;
+mod lost_between_steps;
 mod lost_freeze;
 mod lost_lookup;
 mod lost_master;
-mod lost_midway;
 mod moving;
-mod ongoing;
 mod pair;
 mod pool;
 mod power;
 mod prices;
+mod repeated_work;
 mod replicas;
 mod standby;
 mod transit_worker;
+mod unreachable_master;
 mod world;

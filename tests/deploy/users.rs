@@ -1,7 +1,7 @@
 //! The store's users: the system runs under them, they may run the commands that are in the code and no others, and
 //! each sees only its own keys.
 
-mod making;
+mod users_script;
 
 use crate::ADMIN;
 use crate::files::{path, text};

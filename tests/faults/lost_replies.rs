@@ -1,7 +1,7 @@
 //! The wire to the store is cut at the worst moments. A call whose decision was lost is denied, is not forwarded,
 //! and costs nothing in the end (invariants I4, I6, I7).
 
-use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Stage, body, sha};
+use crate::stage::{ACTUAL, ESTIMATE, SOON, Stage, body, sha};
 use harness::{eventually, until};
 use std::time::Duration;
 use store::call::authorize::AUTHORIZE;
@@ -208,6 +208,6 @@ async fn a_decision_that_nobody_received_stays_visible() {
     stage.wire().release_requests();
     let hold = async || (stage.open_holds() == 1).then_some(());
     eventually("the hold", SOON, hold).await;
-    assert_eq!(stage.charged(), Charged::all(ACTUAL + ESTIMATE));
+    assert_eq!(stage.charged(), [ACTUAL + ESTIMATE; 3]);
     assert_eq!(stage.upstream.arrived(), 1, "nothing was forwarded");
 }

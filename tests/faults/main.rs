@@ -7,7 +7,7 @@
 //!   wiped, or whose replies are lost
 //! * [`store_clock`]: a store whose clock is wrong; [`store_closed`]: one that an edge cannot use at all;
 //!   [`store_login`]: one that refuses a login for a while
-//! * [`late`]: settlements that the store does not accept at once; [`other_ledgers`]: settlements that reach another
+//! * [`late_settlements`]: settlements that the store does not accept at once; [`other_ledgers`]: settlements that reach another
 //!   ledger
 //! * [`provider`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
 //! * [`neighbours`], [`unread_answers`]: accounts that fill the memory for bodies, and for answers; [`connections`],
@@ -27,7 +27,7 @@ mod hang_ups_h2;
 mod heads;
 mod http;
 mod keys;
-mod late;
+mod late_settlements;
 mod lost_replies;
 mod memory;
 mod neighbours;

@@ -1,8 +1,8 @@
 //! Waiting settlements and voids belong to one ledger: they are delivered to no other one, and a hold counts as
 //! missing only in a ledger that has the change which opened it (decisions D36, D47, D52).
 
-use crate::late::{another_edge, answered_without_a_store, journals};
-use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, sha};
+use crate::late_settlements::{another_edge, answered_without_a_store, journals};
+use crate::stage::{ACTUAL, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, sha};
 use harness::{Edge, EdgeOptions, Redis, Seed, until};
 use std::time::Duration;
 use store::call::authorize::AUTHORIZE;
@@ -112,7 +112,7 @@ async fn voids_wait_for_the_ledger_of_their_holds() {
         assert_eq!(stage.metric("tollgate_proxy_pending"), 1, "{kind:?}");
         assert_eq!(
             (stage.charged(), stage.open_holds()),
-            (Charged::all(2 * ACTUAL + ESTIMATE), 1),
+            ([2 * ACTUAL + ESTIMATE; 3], 1),
             "{kind:?}"
         );
         lead(&stage, &stage.redis);
@@ -170,7 +170,7 @@ async fn a_journal_that_was_taken_over_waits_for_its_ledger() {
     }
     let right = another_edge(&stage, &data);
     stage.bot.settled_within(SOON).await;
-    assert_eq!(stage.charged(), Charged::all(4 * ACTUAL), "{}", right.logs());
+    assert_eq!(stage.charged(), [4 * ACTUAL; 3], "{}", right.logs());
 }
 
 /// A hold that is missing in a ledger which has the change that opened it was resolved: nothing waits for it.
@@ -184,7 +184,7 @@ async fn a_hold_that_was_resolved_is_waited_for_no_longer() {
     let _: u64 = stage.redis.command(&["ZREM", &bucket.due(), &open[0]]);
     lead(&stage, &stage.redis);
     stage.at_rest().await;
-    assert_eq!(stage.charged(), Charged::all(2 * ACTUAL + ESTIMATE));
+    assert_eq!(stage.charged(), [2 * ACTUAL + ESTIMATE; 3]);
     let missing = stage.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#);
     assert_eq!(missing, 1);
 }

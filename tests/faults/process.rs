@@ -1,7 +1,7 @@
 //! The edge itself ends: in an orderly way with calls in flight, or killed between hold and settlement. Then the
 //! estimate stays charged, the reaper makes it visible, and a late settlement still corrects it.
 
-use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, body};
+use crate::stage::{ACTUAL, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, body};
 use harness::{Edge, EdgeOptions, eventually, until};
 use std::time::{Duration, Instant};
 use store::call::hold::Hold;
@@ -46,10 +46,7 @@ async fn an_orderly_end_finishes_the_calls_in_flight() {
         started.elapsed() < Duration::from_secs(10),
         "it ends as soon as it can"
     );
-    assert_eq!(
-        (stage.charged(), stage.open_holds()),
-        (Charged::all(5 * ACTUAL), 0)
-    );
+    assert_eq!((stage.charged(), stage.open_holds()), ([5 * ACTUAL; 3], 0));
     assert_eq!(stage.upstream.arrived(), 5);
 }
 
@@ -79,7 +76,7 @@ async fn killed_in_a_call(stage: &Stage) {
     stage.edge.kill9();
     assert_eq!(raw.reply(Duration::from_secs(5)).await, None);
     gate.notify_one();
-    assert_eq!((stage.charged(), stage.open_holds()), (Charged::all(ESTIMATE), 1));
+    assert_eq!((stage.charged(), stage.open_holds()), ([ESTIMATE; 3], 1));
 }
 
 /// Sweeps until a hold is kept.
@@ -114,7 +111,7 @@ async fn a_killed_edge_leaves_the_estimate_charged_and_the_reaper_shows_it() {
         (hold.name.agent.as_str(), hold.model.as_str()),
         ("bot", "gpt-4o-mini")
     );
-    assert_eq!((stage.charged(), stage.open_holds()), (Charged::all(ESTIMATE), 0));
+    assert_eq!((stage.charged(), stage.open_holds()), ([ESTIMATE; 3], 0));
     let audit = stage.bot.account.keys.live().audit();
     let entries: Vec<String> = stage.redis.command(&["LRANGE", &audit, "0", "-1"]);
     let shown = entries
@@ -129,7 +126,7 @@ async fn a_killed_edge_leaves_the_estimate_charged_and_the_reaper_shows_it() {
         stage.upstream.base_url(),
     ));
     assert_eq!(next.caller(&stage.key).chat(body()).await.status, 200);
-    assert_eq!(stage.charged(), Charged::all(ESTIMATE + ACTUAL));
+    assert_eq!(stage.charged(), [ESTIMATE + ACTUAL; 3]);
     assert_eq!(stage.upstream.arrived(), 2);
 }
 
@@ -151,7 +148,7 @@ async fn a_late_settlement_corrects_a_kept_hold() {
     .await;
     assert_eq!(reply.status, 200, "{reply:?}");
     kept(&stage).await;
-    assert_eq!(stage.charged(), Charged::all(ESTIMATE));
+    assert_eq!(stage.charged(), [ESTIMATE; 3]);
     stage.wire().heal();
     stage.settled_at(ACTUAL).await;
     assert_eq!(stage.bot.kept_holds().await, 0, "corrected, and no longer listed");

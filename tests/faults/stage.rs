@@ -71,25 +71,6 @@ impl Deref for Stage {
     }
 }
 
-/// Charges, summed over all periods, so that midnight changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Charged {
-    pub day: u64,
-    pub month: u64,
-    pub tracked: u64,
-}
-
-impl Charged {
-    /// The same amount in each counter.
-    pub fn all(nanos: u64) -> Self {
-        Self {
-            day: nanos,
-            month: nanos,
-            tracked: nanos,
-        }
-    }
-}
-
 impl Setup {
     /// Takes this store in place of a new one.
     pub fn redis(mut self, redis: Redis) -> Self {
@@ -244,9 +225,9 @@ impl Stage {
         until("an approved call", async || self.call().await.status == 200).await;
     }
 
-    /// Charges of the stage's agent, by the counters.
-    pub fn charged(&self) -> Charged {
-        charged(&self.redis, &self.bot)
+    /// Nano-USD charged to the agent by day and by month, and to its account, over all periods.
+    pub fn charged(&self) -> [u64; 3] {
+        self.bot.charged(&self.redis)
     }
 
     /// Open holds of the agent's bucket.
@@ -259,15 +240,12 @@ impl Stage {
     pub async fn settled_at(&self, nanos: u64) {
         self.at_rest().await;
         let (charged, holds) = (self.charged(), self.open_holds());
-        assert_eq!((charged, holds), (Charged::all(nanos), 0), "{}", self.edge.logs());
+        assert_eq!((charged, holds), ([nanos; 3], 0), "{}", self.edge.logs());
     }
 
     /// Waits until no call is in flight and nothing waits for the store.
     pub async fn at_rest(&self) {
-        until("an edge at rest", async || {
-            self.metric("tollgate_proxy_in_flight") == 0 && self.metric("tollgate_proxy_pending") == 0
-        })
-        .await;
+        self.edge.at_rest().await;
     }
 
     /// A metric of the edge, summed over its labels; a name with labels means that line.
@@ -297,12 +275,6 @@ pub fn unavailable(reply: &Reply) {
         body["id"].as_str().is_some_and(|id| id.starts_with("deny_")),
         "{body}"
     );
-}
-
-/// Charges of an agent and its account, by the counters.
-pub fn charged(redis: &Redis, bot: &SeedAgent) -> Charged {
-    let [day, month, tracked] = bot.charged(redis);
-    Charged { day, month, tracked }
 }
 
 /// A metric of an edge, summed over its labels; a name with labels means that line.

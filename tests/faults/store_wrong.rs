@@ -1,6 +1,6 @@
 //! A store that answers, but may not be trusted or does not take writes (decisions D47, D52).
 
-use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, answer, charged};
+use crate::stage::{ACTUAL, ESTIMATE, SOON, Setup, Stage, answer};
 use harness::{Redis, eventually, open_cap, until};
 
 /// Calls until one is denied for want of a decision, as it must be soon.
@@ -137,7 +137,7 @@ async fn a_read_only_replica_denies_and_the_settlement_waits() {
     .await;
     assert_eq!(
         stage.charged(),
-        Charged::all(ACTUAL + ESTIMATE),
+        [ACTUAL + ESTIMATE; 3],
         "the estimate stays for now"
     );
     stage.unavailable_call().await;
@@ -163,7 +163,7 @@ async fn a_store_without_its_replicas_denies_and_the_settlement_waits() {
             .command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
     })
     .await;
-    assert_eq!(stage.charged(), Charged::all(ACTUAL + ESTIMATE));
+    assert_eq!(stage.charged(), [ACTUAL + ESTIMATE; 3]);
     stage.unavailable_call().await;
     not_ready(&stage, "(NOREPLICAS)").await;
     let _: String = stage
@@ -252,7 +252,7 @@ async fn a_wiped_store_denies_every_key() {
     .await;
     assert_eq!(stage.upstream.arrived(), 2);
     bot.settled_within(SOON).await;
-    assert_eq!(charged(&stage.redis, &bot), Charged::all(ACTUAL));
+    assert_eq!(bot.charged(&stage.redis), [ACTUAL; 3]);
 }
 
 /// A wiped store does not make the edge call a new key unknown.
@@ -401,7 +401,7 @@ async fn an_older_account_is_denied_until_the_operator_accepts_it() {
         .command(&["HSET", &record, "generation", &generation.to_string()]);
     stage.unavailable_call().await;
     let charged = stage.charged();
-    assert_eq!(charged, Charged::all(4 * ACTUAL));
+    assert_eq!(charged, [4 * ACTUAL; 3]);
 }
 
 /// Another ledger under the same address: the edge forgets the ledger before, no matter which request meets the new one

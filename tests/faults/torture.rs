@@ -5,7 +5,7 @@
 mod chaos;
 mod crowd;
 
-use crate::stage::{Charged, PROXY, Setup, Stage, charged, metric};
+use crate::stage::{PROXY, Setup, Stage, metric};
 use chaos::Chaos;
 use crowd::{Call, Crowd};
 use harness::{
@@ -212,21 +212,15 @@ async fn nothing_is_lost_and_nothing_is_free() {
     let unsettled = unsettled(&stage).await;
     let sums = account_for(&stage, &calls, &unsettled, seed);
     let (free, tight) = (sums["bot"], sums["capped"]);
-    let all = |agent: &SeedAgent| charged(&stage.redis, agent);
+    let tracked = free + tight;
     assert_eq!(
-        all(&stage.bot),
-        Charged {
-            tracked: free + tight,
-            ..Charged::all(free)
-        },
-        "seed {seed}"
+        stage.charged(),
+        [free, free, tracked],
+        "seed {seed}: day, month, account"
     );
     assert_eq!(
-        all(&capped),
-        Charged {
-            tracked: free + tight,
-            ..Charged::all(tight)
-        },
+        capped.charged(&stage.redis),
+        [tight, tight, tracked],
         "seed {seed}"
     );
     assert!(

@@ -42,14 +42,14 @@ async fn an_account_that_does_not_read_its_answers_makes_no_more_calls_and_other
     stage.upstream.set(|_| large_answer());
     let mut unread = call(&stage, &stage.key).await;
     until("an answer that is not sent", async || {
-        stage.metric(UNSENT) > 0 && stage.charged().day == ACTUAL
+        stage.metric(UNSENT) > 0 && stage.charged()[0] == ACTUAL
     })
     .await;
     stage.upstream.set(|_| Answer::chat(9, 12));
     for key in [&stage.key, &sibling] {
         assert_eq!(status(&stage, key).await, 503, "the account has its share");
     }
-    assert_eq!(stage.charged().day, ACTUAL, "nothing more is charged");
+    assert_eq!(stage.charged()[0], ACTUAL, "nothing more is charged");
     assert_eq!(status(&stage, &other).await, 200);
     let read = unread.reply(SOON).await.expect("the whole answer");
     assert!(read.body.len() > LENGTH);

@@ -2,6 +2,7 @@
 //! make the scripts' mistakes; the Cap decision is the pure rule of `domain::cap`.
 
 mod extending;
+mod hold_ends;
 mod render;
 mod rules;
 

@@ -9,7 +9,7 @@
 //! * [`budgets`]: budgets of records
 //! * [`store_clock`]: a store whose clock is wrong by days
 //! * [`lost_writes`]: an account that lost a change is refused until it is accepted
-//! * [`technical`]: technical limits of test-mode keys and sessions, on every plan
+//! * [`request_limits`]: technical limits of test-mode keys and sessions, on every plan
 //! * [`scripts`]: the scripts behind these; their checks detect every mutant
 //! * [`race`]: many callers at once
 //! * [`connections`]: limits on their number, their waiting and their memory
@@ -30,10 +30,10 @@ mod order;
 mod policies;
 mod provider_keys;
 mod race;
+mod request_limits;
 mod scripts;
 mod server;
 mod store_clock;
 mod sweep;
-mod technical;
 mod virtual_keys;
 mod world;

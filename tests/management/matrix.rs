@@ -1,7 +1,7 @@
 //! Every row of both route tables, under each of its prefixes, by every kind of caller. The refusals follow from the
 //! row alone. The outcome of an authorised call is listed for each row, so that an unlisted row fails.
 
-mod through;
+mod responses;
 
 use crate::world::{FULL, World, problem};
 use api_docs::table::routes;
@@ -11,9 +11,9 @@ use domain::permission::Permission;
 use domain::role::Role;
 use endpoint::{Access, Modes, Route};
 use harness::{Caller, Reply, SeedAccount, SessionCaller, TEST_PASSWORD};
+use responses::through;
 use store::api_key;
 use store::script::change::Scope;
-use through::through;
 
 /// A caller and its kind.
 enum Who {
@@ -350,8 +350,8 @@ fn every_row_is_written_down_and_nothing_else() {
         .map(|(_, route)| format!("{} {}", route.method, route.path))
         .collect();
     let written: std::collections::BTreeSet<String> =
-        through::ALL.iter().map(|row| row.0.to_owned()).collect();
-    assert_eq!(written.len(), through::ALL.len(), "a row is written down twice");
+        responses::ALL.iter().map(|row| row.0.to_owned()).collect();
+    assert_eq!(written.len(), responses::ALL.len(), "a row is written down twice");
     assert_eq!(written, rows);
 }
 

@@ -1,58 +1,19 @@
 //! A server with its store, accounts and API keys.
 
-use domain::mode::Mode;
-use domain::permission::Permission;
-use harness::{Admin, AdminOptions, Caller, Installation, Redis, SeedAccount};
-use std::collections::HashMap;
-use std::ops::Deref;
+use harness::{AdminBinary, AdminFixture};
 
-pub use harness::{problem, success, text};
+pub use harness::{READ_AND_WRITE as FULL, problem, success, text};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
-/// Everything but approvals.
-pub const FULL: &[Permission] = &[Permission::Read, Permission::Write];
 
-/// A running server on a store of its own.
-pub struct World(Installation<(), Admin>);
+/// The program of this build.
+pub struct Binary;
 
-impl Deref for World {
-    type Target = Installation<(), Admin>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
+impl AdminBinary for Binary {
+    const PATH: &'static str = BINARY;
 }
 
-impl World {
-    pub async fn start() -> Self {
-        Self::start_with(|options| options).await
-    }
-
-    pub async fn start_with(options: impl FnOnce(AdminOptions) -> AdminOptions) -> Self {
-        Self::on(Redis::start(), options).await
-    }
-
-    pub async fn on(redis: Redis, options: impl FnOnce(AdminOptions) -> AdminOptions) -> Self {
-        Self(Installation::on(redis).await.with_admin(BINARY, options))
-    }
-
-    /// A live caller with all permissions, on an account of its own.
-    pub async fn account(&self, plan: &str) -> (SeedAccount, Caller) {
-        let account = self.seed.account(plan).await;
-        let caller = self.caller(&account, Mode::Live).await;
-        (account, caller)
-    }
-
-    /// A caller with a new key that may do everything.
-    pub async fn caller(&self, account: &SeedAccount, mode: Mode) -> Caller {
-        let key = account.issue(mode, FULL, &[], None).await;
-        self.admin.caller(&key.secret)
-    }
-
-    pub async fn fields(&self, key: &str) -> HashMap<String, String> {
-        self.store.command(redis::cmd("HGETALL").arg(key)).await.unwrap()
-    }
-}
+pub type World = AdminFixture<Binary>;
 
 /// Checks that a text is a fresh ISO 8601 UTC timestamp.
 #[track_caller]

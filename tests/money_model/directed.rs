@@ -11,7 +11,7 @@ mod low_balance;
 mod numbers;
 mod payouts;
 mod preconditions;
-mod raced;
+mod races;
 mod spends;
 pub mod stage;
 mod transfers;
@@ -48,7 +48,7 @@ macro_rules! groups {
 
 groups! {
     Agents: agents::all,
-    AgentsDeleted: raced::deleted,
+    AgentsDeleted: races::deleted,
     Approvals: approvals::all,
     Arrivals: arrivals::all,
     BudgetsOfDeposits: budgets::deposits,
@@ -59,15 +59,15 @@ groups! {
     Counters: counters::all,
     Deposits: deposits::all,
     Escrows: escrows::all,
-    FullAccount: raced::full,
+    FullAccount: races::full,
     LowBalanceByEscrows: low_balance::escrows,
     LowBalanceBySpends: low_balance::spends,
     LowBalanceByTransfers: low_balance::transfers,
-    NoAccount: raced::no_account,
-    NoDeposit: raced::no_deposit,
-    NoEscrow: raced::no_escrow,
+    NoAccount: races::no_account,
+    NoDeposit: races::no_deposit,
+    NoEscrow: races::no_escrow,
     Numbers: numbers::all,
-    Opened: raced::opened,
+    Opened: races::opened,
     Payouts: payouts::all,
     Preconditions: preconditions::all,
     Spends: spends::all,

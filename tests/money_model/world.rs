@@ -1,8 +1,8 @@
 //! A store and the model side by side: each action is done to both, then both must agree in everything.
 
-mod agent_doing;
-mod doing;
-mod escrow_doing;
+mod execute;
+mod execute_agents;
+mod execute_escrows;
 
 pub use harness::scripts::{Checked, within_one_day};
 

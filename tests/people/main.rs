@@ -5,7 +5,7 @@
 //! * [`lockout`]: guesses, also concurrent ones
 //! * [`sessions`]: ends, revocations, stolen and forged cookies
 //! * [`forgery`]: cross-site requests
-//! * [`held`]: requests whose caller loses the authority while they arrive
+//! * [`held_bodies`]: requests whose caller loses the authority while they arrive
 //! * [`factors`]: the second factor, recovery codes, the master key
 //! * [`team`]: roles, removal, the last owner; [`invitations`]: invitations
 //! * [`passwords`]: changes and resets
@@ -25,7 +25,7 @@ mod emails;
 mod factors;
 mod faults;
 mod forgery;
-mod held;
+mod held_bodies;
 mod invitations;
 mod lockout;
 mod login;

@@ -6,14 +6,14 @@
 //! * [`damage`]: segments and manifests that are changed, missing, or cannot be written
 //! * [`crash`]: servers and the store killed while they archive, under traffic
 //! * [`bucket`]: an S3-compatible service
-//! * [`kept`]: what stays in the store of archived entries, and counts as the account's
+//! * [`remaining_data`]: what stays in the store of archived entries, and counts as the account's
 //! * [`measure`]: how much memory entries take in the store
 
 mod bucket;
 mod crash;
 mod damage;
 mod fixture;
-mod kept;
 mod measure;
 mod model;
 mod race;
+mod remaining_data;

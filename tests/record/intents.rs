@@ -3,9 +3,9 @@
 //! * [`fixture`]: an account with spends and escrows
 //! * [`cursors`]: going through lists by cursor meanwhile
 //! * [`moves`]: every list, page, document and export before and after; what has to stay; keys used again
-//! * [`trouble`]: archivers that race or are cut off, and segments that are damaged
+//! * [`failures`]: archivers that race or are cut off, and segments that are damaged
 
 mod cursors;
+mod failures;
 mod fixture;
 mod moves;
-mod trouble;

@@ -3,7 +3,7 @@
 //! effects on callers and operators.
 //!
 //! * [`edge`]: every approval, denial and refusal of the edge
-//! * [`switched_on`]: streams, responses and embeddings
+//! * [`optional_endpoints`]: streams, responses and embeddings
 //! * [`management`]: every route of the management API with the document's own example; three of them without a key,
 //!   with too weak a key, with an invalid body and with an unknown query parameter; and a day's work, most of which
 //!   succeeds
@@ -14,5 +14,5 @@
 
 mod edge;
 mod management;
+mod optional_endpoints;
 mod recording;
-mod switched_on;

@@ -6,7 +6,7 @@
 //! * [`passing`]: which bytes reach the caller, and when
 //! * [`ends`]: what is charged, however a stream ends
 //! * [`callers`]: callers who leave, or do not read
-//! * [`leaving`]: callers who leave at the edges of a stream
+//! * [`disconnects`]: callers who leave at the edges of a stream
 //! * [`growth`]: holds that grow, and streams that end at them
 //! * [`stops`]: streams of frozen agents
 //! * [`endpoints`]: responses and embeddings
@@ -16,10 +16,10 @@
 
 mod callers;
 mod crowd;
+mod disconnects;
 mod endpoints;
 mod ends;
 mod growth;
-mod leaving;
 mod passing;
 mod slow;
 mod stage;

@@ -17,13 +17,13 @@ mod catch_up;
 mod checks;
 mod decision;
 mod deposit;
+mod display_names;
 mod dry_run;
 mod escrow;
 mod installation;
 mod intent;
 mod large_list;
 pub mod metrics;
-mod named;
 mod once;
 mod overview;
 mod policy;
@@ -60,7 +60,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
         virtual_key::ROUTES,
         usage::ROUTES,
         overview::ROUTES,
-        named::ROUTES,
+        display_names::ROUTES,
         threshold::ROUTES,
         account::ROUTES,
         installation::ROUTES,
@@ -91,7 +91,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
 pub fn sections() -> Vec<Section> {
     vec![
         overview::section(),
-        named::section(),
+        display_names::section(),
         threshold::section(),
         agent::section(),
         usage::section(),

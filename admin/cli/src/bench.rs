@@ -9,7 +9,8 @@ use crypto::virtual_key::WellFormed;
 use domain::money::Nanos;
 use load_test::LoadTestError;
 use load_test::fixtures::{self, Fixtures, KEYS_MAX, Provisioner};
-use load_test::plan::{Plan, RATE_MAX, Scenario};
+use load_test::plan::{Plan, RATE_MAX};
+use load_test::scenario::Scenario;
 use load_test::streamed::Streamed;
 use reqwest::Url;
 use secrecy::SecretString;
@@ -174,7 +175,7 @@ impl Args {
     }
 
     fn plan(&self) -> Result<Plan, Failure> {
-        let parts = load_test::plan::WHOLE as f64;
+        let parts = load_test::mix::WHOLE as f64;
         let share = |given: Option<f64>| given.map(|share| (share * parts).round() as u64);
         Ok(Plan {
             target: self.target.clone(),

@@ -14,8 +14,8 @@ use store::account::refused::LIFE;
 use store::api_key::script::count;
 use store::api_key::script::count::{Allowed, Counted, WindowState};
 use store::keys::AccountKeys;
-use store::technical;
-use store::technical::Limit;
+use store::request_limits;
+use store::request_limits::Limit;
 
 /// Header with the requests that the plan allows in a window.
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -101,9 +101,9 @@ async fn count_technical(admission: &Admission, route: &Route, caller: &Caller) 
         false => limit.count(store, &keys, id).await?,
     };
     let (most, left, whose) = match counted {
-        technical::Counted::Passed => return Ok(()),
-        technical::Counted::Over(left) => (limit.most, left, whose),
-        technical::Counted::AccountOver(left) => (limit.of_account(), left, all_have(limit.rate)),
+        request_limits::Counted::Passed => return Ok(()),
+        request_limits::Counted::Over(left) => (limit.most, left, whose),
+        request_limits::Counted::AccountOver(left) => (limit.of_account(), left, all_have(limit.rate)),
     };
     admission.metrics.limited.over_rate(limit.rate);
     Err(over_technical(limit.rate, whose, most, left))

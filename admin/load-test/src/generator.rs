@@ -3,9 +3,11 @@
 use super::answer::Answer;
 use super::fixtures::Fixtures;
 use super::kind::Kind;
+use super::mix;
 use super::pace;
-use super::plan::{self, Phase, Plan};
+use super::plan::Plan;
 use super::record::{End, Recorded, Sample};
+use super::scenario::Phase;
 use super::streamed::COST_HEADER;
 use crate::error::LoadTestError;
 use bytes::Bytes;
@@ -134,7 +136,7 @@ impl LoadGenerator {
 
     /// Sends one call and takes its answer in.
     async fn send(&self, number: u64, due: Instant) {
-        let (kind, turn) = plan::kind_of(number, self.share, &self.denials);
+        let (kind, turn) = mix::kind_of(number, self.share, &self.denials);
         let of_kind = self.members.iter().find(|(other, _)| *other == kind);
         let Some((_, members)) = of_kind else {
             return self.drop_one();
@@ -156,7 +158,7 @@ impl LoadGenerator {
             true => request.header(COST_HEADER, "true"),
             false => request,
         };
-        let leaves = kind == Kind::Approved && plan::is_left(turn, self.leave_share);
+        let leaves = kind == Kind::Approved && mix::is_left(turn, self.leave_share);
         let (status, reason, bytes_received, first_byte) = match Answer::take_in(request, leaves).await {
             Ok(answer) => {
                 self.charge(*agent, &answer);

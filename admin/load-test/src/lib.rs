@@ -1,11 +1,11 @@
 //! Load on an edge (`tollgate-admin bench`): shows an operator how much load a staging system can handle, and whether
 //! the charges match the answers.
 //!
-//! [`plan`] determines what is sent when, [`fixtures`] with which agents and keys; `pace` releases calls in time,
-//! `generator` sends them, `record` counts them, [`check`] compares the charges with the answers, and `report` formats
-//! the results. The load is open: a call is due according to the plan, whether or not earlier answers have arrived, and
-//! its latency is measured from then. So a server that stalls delays all due calls in the results, not only the one
-//! that it was answering (no coordinated omission).
+//! [`plan`] determines what is sent when, by a [`scenario`] and a [`mix`] of calls; [`fixtures`] with which agents and
+//! keys; `pace` releases calls in time, `generator` sends them, `record` counts them, [`check`] compares the charges
+//! with the answers, and `report` formats the results. The load is open: a call is due according to the plan, whether
+//! or not earlier answers have arrived, and its latency is measured from then. So a server that stalls delays all due
+//! calls in the results, not only the one that it was answering (no coordinated omission).
 //!
 //! Uses HTTP to the edge and the management API, and the store only to read the charges.
 
@@ -15,12 +15,14 @@ mod error;
 pub mod fixtures;
 mod generator;
 pub mod kind;
+pub mod mix;
 mod outcome;
 mod pace;
 pub mod plan;
 mod progress;
 mod record;
 mod report;
+pub mod scenario;
 pub mod streamed;
 
 use fixtures::Fixtures;

@@ -1,8 +1,9 @@
 //! The outcome of a load test.
 
 use crate::check::Verdict;
-use crate::plan::{Phase, Plan};
+use crate::plan::Plan;
 use crate::record::Recorded;
+use crate::scenario::Phase;
 
 /// Result of a phase.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
-//! The plan of a run: scenarios as phases with a steady rate, the mix of calls, and their bounds.
+//! The plan of a run: its options, their bounds, and the phases and bodies that follow from them.
 
-use super::kind::Kind;
+use super::mix::denied_before;
 use super::record::Recorded;
+use super::scenario::{Phase, Scenario};
 use super::streamed::Streamed;
 use crate::error::LoadTestError;
 use domain::measured::Endpoint;
@@ -17,71 +18,8 @@ pub const CALLS_MAX: u64 = 20_000_000;
 pub const RATE_MAX: u32 = 100_000;
 /// The longest run, warm-up included.
 pub const RUN_MAX: Duration = Duration::from_secs(3600);
-/// Parts per million of a share, so that the number of calls of a kind is exact.
-pub const WHOLE: u64 = 1_000_000;
 /// Letters of the prompt around the padding of a body.
 const BODY_FRAME: usize = 128;
-
-/// The course of the load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Scenario {
-    /// One rate all the time
-    Steady,
-    /// The rate rises in steps, until a bound is exceeded: finds the knee
-    Ramp,
-    /// The rate, then a multiple of it, then the rate again
-    Spike,
-    /// Half of the calls are to be denied
-    Denials,
-    /// A tenth of the calls are to be denied
-    Mixed,
-    /// With --stream: half of the callers leave in the middle
-    Leaving,
-    /// With --stream and --events: calls without max_tokens, whose holds grow
-    Growing,
-}
-
-impl Scenario {
-    /// Returns the default share of calls that should be denied, in parts per million.
-    pub const fn deny_share(self) -> u64 {
-        match self {
-            Self::Steady | Self::Ramp | Self::Spike | Self::Leaving | Self::Growing => 0,
-            Self::Denials => WHOLE / 2,
-            Self::Mixed => WHOLE / 10,
-        }
-    }
-
-    /// Returns the default share of streams whose callers leave in the middle, in parts per million.
-    pub const fn leave_share(self) -> u64 {
-        match self {
-            Self::Leaving => WHOLE / 2,
-            _ => 0,
-        }
-    }
-}
-
-/// A time of steady rate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Phase {
-    /// Name of the phase.
-    pub name: String,
-    /// Calls a second.
-    pub rate: u32,
-    /// Duration of the phase.
-    pub time: Duration,
-    /// Whether its results are reported.
-    pub measured: bool,
-    /// Whether it is a step of a ramp.
-    pub is_step: bool,
-}
-
-impl Phase {
-    /// Calls of the phase.
-    pub fn calls(&self) -> u64 {
-        let calls = u128::from(self.rate) * self.time.as_millis() / 1000;
-        u64::try_from(calls).unwrap_or(u64::MAX)
-    }
-}
 
 /// All options of a run.
 #[derive(Debug, Clone)]
@@ -298,33 +236,6 @@ impl Plan {
     }
 }
 
-/// Returns whether approved call `number` (starting at 0) is one of the `share` whose callers leave: spread evenly, and
-/// exact in the sum.
-pub fn is_left(number: u64, share: u64) -> bool {
-    denied_before(number.saturating_add(1), share) > denied_before(number, share)
-}
-
-/// Returns how many of the first `calls` calls should be denied: spread evenly, and exact in the sum.
-pub fn denied_before(calls: u64, share: u64) -> u64 {
-    let denied = u128::from(calls) * u128::from(share) / u128::from(WHOLE);
-    u64::try_from(denied).unwrap_or(u64::MAX)
-}
-
-/// Returns the kind of call `number` (starting at 0), with kinds of denials in rotation, and its number among the calls
-/// of that kind (starting at 0), so that the keys of a kind are also used in rotation.
-pub fn kind_of(number: u64, share: u64, denials: &[Kind]) -> (Kind, u64) {
-    let (before, after) = (
-        denied_before(number, share),
-        denied_before(number.saturating_add(1), share),
-    );
-    let kinds = denials.len() as u64;
-    if after == before || kinds == 0 {
-        return (Kind::Approved, if kinds == 0 { number } else { number - before });
-    }
-    let turn = usize::try_from(before % kinds).unwrap_or(0);
-    (denials[turn], before / kinds)
-}
-
 /// Formats milliseconds with three fraction digits.
 pub fn millis(time: Duration) -> String {
     format!("{:.3}", time.as_secs_f64() * 1000.0)
@@ -332,6 +243,8 @@ pub fn millis(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::kind::Kind;
+    use super::super::mix::{WHOLE, is_left};
     use super::super::record::End;
     use super::*;
 
@@ -375,18 +288,6 @@ mod tests {
             [(100, 200), (100, 800), (500, 2000), (100, 800)]
         );
         assert!(!plan(Scenario::Ramp).phases()[0].measured);
-    }
-
-    #[test]
-    fn denials_are_spread_and_exact() {
-        let kinds = [Kind::Frozen, Kind::Revoked];
-        for (kind, count) in [(Kind::Approved, 900), (Kind::Frozen, 50), (Kind::Revoked, 50)] {
-            let calls = (0..1000).map(|number| kind_of(number, WHOLE / 10, &kinds));
-            let turns: Vec<u64> = calls.filter(|call| call.0 == kind).map(|call| call.1).collect();
-            assert_eq!(turns, Vec::from_iter(0..count), "{kind:?}");
-        }
-        assert_eq!(kind_of(5, WHOLE, &[]), (Kind::Approved, 5));
-        assert!((0..10).all(|number| kind_of(number, 0, &kinds) == (Kind::Approved, number)));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Progress of a run: a line each second on standard error, which a terminal overwrites.
 
 use super::generator::LoadGenerator;
-use super::plan::{Phase, millis};
+use super::plan::millis;
 use super::record::Recorded;
+use super::scenario::Phase;
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

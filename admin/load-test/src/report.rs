@@ -1,7 +1,8 @@
 //! Reports of a run: its plan, and afterwards its results, as text and as JSON.
 
 use super::check::{Line, Verdict};
-use super::plan::{Plan, WHOLE, millis};
+use super::mix::WHOLE;
+use super::plan::{Plan, millis};
 use super::record::{End, Recorded};
 use crate::outcome::{Measured, Outcome};
 use domain::money::Nanos;

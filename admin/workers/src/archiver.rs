@@ -2,7 +2,7 @@
 //! part of each chain. All accounts are checked in turn, at a bounded rate; one with more to move is checked again at
 //! once.
 
-use crate::base::Base;
+use crate::context::Context;
 use crate::metrics::Worker;
 use crate::paused::PausedChains;
 use crate::rotation::Rotation;
@@ -38,7 +38,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 /// The archiver of audit entries, with its components.
 #[derive(Clone)]
 pub(super) struct Archiver {
-    pub(super) base: Arc<Base>,
+    pub(super) context: Arc<Context>,
     pub(super) archive: Arc<Archive>,
     pub(super) audit: AuditSettings,
 }
@@ -65,27 +65,27 @@ struct Rule {
 pub(super) async fn run(worker: Archiver, stopping: watch::Receiver<bool>) {
     let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_while_trusted(&worker.base).await {
+    while rounds.next_while_trusted(&worker.context).await {
         let archived = run_round(&worker, &mut memory).await;
-        worker.base.record(Worker::Archiver, archived);
+        worker.context.record(Worker::Archiver, archived);
     }
 }
 
 /// Fails only because of the store. A chain that cannot be archived is logged and counted.
 async fn run_round(worker: &Archiver, memory: &mut RoundState) -> Result<(), StoreError> {
-    let batch = Batch::new(&worker.base.store);
+    let batch = Batch::new(&worker.context.store);
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
-        batch.note(memory.rotation.renew(&worker.base.store).await);
+        batch.note(memory.rotation.renew(&worker.context.store).await);
     }
     memory.rounds = memory.rounds.wrapping_add(1);
     let rule = Rule {
-        now_ms: server_clock::now_ms(&worker.base.store).await?,
+        now_ms: server_clock::now_ms(&worker.context.store).await?,
         after_days: worker.audit.archive_after_days,
         after_entries: worker.audit.archive_after_entries,
         segment_entries: worker.audit.segment_entries,
     };
     let full = with_work(memory, rule, &batch).await;
-    worker.base.metrics.archiving_waiting.set(level(full.len()));
+    worker.context.metrics.archiving_waiting.set(level(full.len()));
     let moving = stream::iter(full).map(async |realm| {
         let moved = archive(worker, &realm, rule).await;
         (realm, moved)
@@ -98,7 +98,7 @@ async fn run_round(worker: &Archiver, memory: &mut RoundState) -> Result<(), Sto
             }
             Err(error) if error.is_server_failure() => batch.failed(Some(realm.bucket()), error),
             Err(error) => {
-                worker.base.metrics.archiving_failed.inc();
+                worker.context.metrics.archiving_failed.inc();
                 let (account, mode) = (realm.account(), realm.mode());
                 tracing::error!(account, %mode, error = %error_chain(&error), "a chain cannot be archived; nothing left the store");
                 memory.paused.pause(realm, AFTER_FAILURE);
@@ -130,7 +130,7 @@ async fn with_work(memory: &mut RoundState, rule: Rule, batch: &Batch<'_>) -> Ve
 
 /// Moves the old entries of a chain.
 async fn archive(worker: &Archiver, realm: &Realm, rule: Rule) -> Result<(), StoreError> {
-    let chain = Chain::new(&worker.base.store, realm.clone());
+    let chain = Chain::new(&worker.context.store, realm.clone());
     for _ in 0..SEGMENTS {
         let backlog = chain.backlog().await?;
         if backlog.forgotten < backlog.archived {
@@ -144,7 +144,7 @@ async fn archive(worker: &Archiver, realm: &Realm, rule: Rule) -> Result<(), Sto
             .archive
             .move_segment(&chain, last, rule.segment_entries)
             .await?;
-        worker.base.metrics.entries_archived.inc_by(moved);
+        worker.context.metrics.entries_archived.inc_by(moved);
         if moved == 0 {
             return Ok(());
         }

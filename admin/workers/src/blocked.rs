@@ -1,6 +1,6 @@
 //! Refreshes the server's copy of the blocked addresses every [`REFRESH_EVERY`].
 
-use crate::base::Base;
+use crate::context::Context;
 use crate::rounds::Rounds;
 use std::sync::Arc;
 use store::blocked::{BlockedCopy, REFRESH_EVERY};
@@ -8,10 +8,10 @@ use telemetry::registrar::level;
 use tokio::sync::watch;
 
 /// Follows the list until the server stops.
-pub(super) async fn run(base: Arc<Base>, blocked: Arc<BlockedCopy>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<Context>, blocked: Arc<BlockedCopy>, stopping: watch::Receiver<bool>) {
     let mut rounds = Rounds::new(stopping, REFRESH_EVERY);
     while rounds.next().await {
-        blocked.refresh(&base.store).await;
-        base.metrics.room.blocked_kept.set(level(blocked.kept()));
+        blocked.refresh(&context.store).await;
+        context.metrics.room.blocked_kept.set(level(blocked.kept()));
     }
 }

@@ -6,7 +6,7 @@
 //! also keeps one checkpoint of each chain a day, which is never replaced, and remembers the largest one that it read:
 //! an attacker who restores an older checkpoint cannot make the chain shorter.
 
-use crate::base::Base;
+use crate::context::Context;
 use crate::metrics::Worker;
 use crate::rounds::Rounds;
 use archive::Archive;
@@ -39,7 +39,7 @@ const AT_ONCE: usize = 8;
 /// The checkpointer, with its components.
 #[derive(Clone)]
 pub(super) struct Checkpointer {
-    pub(super) base: Arc<Base>,
+    pub(super) context: Arc<Context>,
     pub(super) archive: Arc<Archive>,
     pub(super) keyring: Arc<Keyring>,
     pub(super) every: Duration,
@@ -71,24 +71,27 @@ pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
     let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, worker.every);
     let mut is_well = true;
-    while rounds.next_of(&worker.base, Worker::Checkpointer, is_well).await {
+    while rounds
+        .next_of(&worker.context, Worker::Checkpointer, is_well)
+        .await
+    {
         let written = run_round(&worker, &mut memory).await;
         match &written {
             Ok(()) => worker
-                .base
+                .context
                 .metrics
                 .checkpoints_failing
                 .set(level(memory.failing.len())),
-            Err(_) => worker.base.metrics.checkpoints_failed.inc(),
+            Err(_) => worker.context.metrics.checkpoints_failed.inc(),
         }
         is_well = written.is_ok();
-        worker.base.record(Worker::Checkpointer, written);
+        worker.context.record(Worker::Checkpointer, written);
     }
 }
 
 async fn run_round(worker: &Checkpointer, memory: &mut RoundState) -> Result<(), KeyError> {
-    let batch = Batch::new(&worker.base.store);
-    if let Some(ids) = batch.note(Account::ids(&worker.base.store).await) {
+    let batch = Batch::new(&worker.context.store);
+    if let Some(ids) = batch.note(Account::ids(&worker.context.store).await) {
         memory.accounts = ids;
     }
     let mut grown = Vec::new();
@@ -98,7 +101,7 @@ async fn run_round(worker: &Checkpointer, memory: &mut RoundState) -> Result<(),
     if grown.is_empty() {
         return Ok(batch.end()?);
     }
-    let key = checkpoint_key::key(&worker.base.store, &worker.keyring).await?;
+    let key = checkpoint_key::key(&worker.context.store, &worker.keyring).await?;
     let known: Vec<(Realm, Known)> = grown
         .into_iter()
         .map(|chain| {
@@ -145,7 +148,7 @@ async fn advance(
     known: Known,
 ) -> Result<(Known, bool), NotSigned> {
     let checkpoints = Checkpoints::new(&worker.archive, key.public(), chain);
-    let trail = Trail::new(&worker.base.store, &worker.archive, chain.clone());
+    let trail = Trail::new(&worker.context.store, &worker.archive, chain.clone());
     let largest = largest(checkpoints, known.largest).await?;
     let head = checkpoint::end(&trail, largest.as_ref()).await?;
     let is_covered = largest.as_ref().is_some_and(|last| last.end().size == head.seq);
@@ -215,7 +218,7 @@ fn record_outcome(
 ) {
     let error = match updated {
         Ok((known, is_new)) => {
-            worker.base.metrics.checkpoints.inc_by(u64::from(is_new));
+            worker.context.metrics.checkpoints.inc_by(u64::from(is_new));
             memory.failing.remove(&chain);
             memory.known.insert(chain, known);
             return;
@@ -224,8 +227,8 @@ fn record_outcome(
     };
     let is_tampering = error.is_tampering();
     match is_tampering {
-        true => worker.base.metrics.checkpoints_refused.inc(),
-        false => worker.base.metrics.checkpoints_failed.inc(),
+        true => worker.context.metrics.checkpoints_refused.inc(),
+        false => worker.context.metrics.checkpoints_failed.inc(),
     }
     let (account, mode) = (chain.account(), chain.mode());
     // It is retried in every round, but logged once, and again when a failure becomes a refusal or the reverse.

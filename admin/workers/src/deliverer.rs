@@ -11,7 +11,7 @@
 //! most three quarters of them, and a turn ends after some seconds. Hinted and scanned webhooks alternate. An account
 //! with hanging receivers delays only its own deliveries.
 
-use crate::base::Base;
+use crate::context::Context;
 use quick_cache::unsync::Cache;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -192,7 +192,7 @@ impl Queues {
 }
 
 /// Delivers until the server stops, and then until the turns have ended. Several servers may do so concurrently.
-pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, mut stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<Context>, webhooks: Arc<Webhooks>, mut stopping: watch::Receiver<bool>) {
     let mut slots = Slots::new(webhooks.settings.endpoints_at_once);
     let mut turns = JoinSet::new();
     let mut queues = Queues::default();
@@ -208,7 +208,7 @@ pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, mut stopping: 
                 next_scan = Instant::now() + SCAN_EVERY;
                 scans = scans.wrapping_add(1);
                 let far = scans.is_multiple_of(FAR_SCAN_EVERY);
-                match scan(&base, &webhooks, &mut queues.scanned, far, &mut clock_is_right).await {
+                match scan(&context, &webhooks, &mut queues.scanned, far, &mut clock_is_right).await {
                     Ok(()) => scan_failed = false,
                     Err(error) => {
                         webhooks.metrics.scans_failed.inc();
@@ -230,7 +230,7 @@ pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, mut stopping: 
         while let Some(endpoint) = fresh.pop() {
             queues.hinted.push(endpoint);
         }
-        if clock_is_right && base.health.is_trusted(&base.store) {
+        if clock_is_right && context.health.is_trusted(&context.store) {
             begin(&webhooks, &stopping, &mut slots, &mut turns, &mut queues);
         } else {
             queues.clear();
@@ -295,17 +295,17 @@ fn leave(
 
 /// Fills the queue with the due webhooks in the reachable buckets, longest waiting first.
 async fn scan(
-    base: &Base,
+    context: &Context,
     webhooks: &Webhooks,
     queue: &mut VecDeque<Endpoint>,
     far: bool,
     clock_is_right: &mut bool,
 ) -> Result<(), StoreError> {
-    if !base.health.is_trusted(&base.store) {
+    if !context.health.is_trusted(&context.store) {
         return Ok(());
     }
-    let now_ms = read_clock(&base.store, clock_is_right).await?;
-    let batch = Batch::new(&base.store);
+    let now_ms = read_clock(&context.store, clock_is_right).await?;
+    let batch = Batch::new(&context.store);
     let mut found = ready(&batch, "-inf", &now_ms.to_string(), FOUND_MAX).await;
     if far {
         let beyond = now_ms + u64::try_from(farthest(webhooks).as_millis()).unwrap_or(0);

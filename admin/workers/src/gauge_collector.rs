@@ -2,7 +2,7 @@
 //! deliveries are counted by bucket, with a bounded number of short commands in each round trip; waiting approvals are
 //! counted by account, some accounts in each round.
 
-use crate::base::Base;
+use crate::context::Context;
 use crate::metrics::Worker;
 use crate::rotation::Rotation;
 use crate::rounds::Rounds;
@@ -51,22 +51,26 @@ struct Count {
 }
 
 /// Counts until the server stops, also while the store cannot be trusted. Every server counts for its own metrics.
-pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<Context>, webhooks: Arc<Webhooks>, stopping: watch::Receiver<bool>) {
     let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next().await {
-        match run_round(&base, &webhooks, &mut memory).await {
-            Ok(()) => base.metrics.record_round(Worker::GaugeCollector),
+        match run_round(&context, &webhooks, &mut memory).await {
+            Ok(()) => context.metrics.record_round(Worker::GaugeCollector),
             Err(error) => {
-                base.metrics.open_items.failed.inc();
+                context.metrics.open_items.failed.inc();
                 tracing::debug!(error = %error_chain(&error), "open items were not counted");
             }
         }
     }
 }
 
-async fn run_round(base: &Base, webhooks: &Webhooks, memory: &mut RoundState) -> Result<(), StoreError> {
-    let store = &base.store;
+async fn run_round(
+    context: &Context,
+    webhooks: &Webhooks,
+    memory: &mut RoundState,
+) -> Result<(), StoreError> {
+    let store = &context.store;
     let now_ms = server_clock::now_ms(store).await?;
     let buckets: Vec<Bucket> = Bucket::all().collect();
     let mut count = Count::default();
@@ -74,7 +78,7 @@ async fn run_round(base: &Base, webhooks: &Webhooks, memory: &mut RoundState) ->
         count_buckets(store, some, &mut count).await?;
     }
     count_approvals(store, memory).await?;
-    let metrics = &base.metrics.open_items;
+    let metrics = &context.metrics.open_items;
     let since = |at_ms: Option<u64>| {
         let ms = at_ms.map_or(0, |at_ms| now_ms.saturating_sub(at_ms));
         Duration::from_millis(ms).as_secs_f64()

@@ -6,7 +6,7 @@ mod usage;
 
 use self::lost::LostWrites;
 use self::usage::StoreUsage;
-use crate::base::Base;
+use crate::context::Context;
 use crate::metrics::Worker;
 use crate::rounds::Rounds;
 use std::sync::Arc;
@@ -32,46 +32,46 @@ struct RoundState {
 
 /// Refreshes the server's copy of the list every [`REFRESH_EVERY`] until the server stops.
 pub(super) async fn refresh_copy(
-    base: Arc<Base>,
+    context: Arc<Context>,
     refused: Arc<RefusedCopy>,
     stopping: watch::Receiver<bool>,
 ) {
     let mut rounds = Rounds::new(stopping, REFRESH_EVERY);
     while rounds.next().await {
-        refused.refresh(&base.store).await;
+        refused.refresh(&context.store).await;
     }
 }
 
 /// Runs the guard until the server stops. `guard_share` is the share of the store's memory from which on it counts as
 /// nearly full.
-pub(super) async fn run(base: Arc<Base>, guard_share: f64, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<Context>, guard_share: f64, stopping: watch::Receiver<bool>) {
     let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_while_trusted(&base).await {
-        let done = run_round(&base, guard_share, &mut memory).await;
-        base.record(Worker::Guard, done);
+    while rounds.next_while_trusted(&context).await {
+        let done = run_round(&context, guard_share, &mut memory).await;
+        context.record(Worker::Guard, done);
     }
 }
 
-async fn run_round(base: &Base, guard_share: f64, memory: &mut RoundState) -> Result<(), StoreError> {
+async fn run_round(context: &Context, guard_share: f64, memory: &mut RoundState) -> Result<(), StoreError> {
     // First, and written at once: the rest takes longer, and fails while a server of the store is unreachable.
-    let unwitnessed = memory.lost.check_next(&base.store).await;
+    let unwitnessed = memory.lost.check_next(&context.store).await;
     memory.list.lost = memory.lost.next();
-    let metrics = &base.metrics.room;
+    let metrics = &context.metrics.room;
     metrics.lost_accounts.set(level(memory.lost.count() as u64));
-    let written = memory.write_list(&base.store).await;
-    lost::update_witnesses(&base.store, unwitnessed).await;
+    let written = memory.write_list(&context.store).await;
+    lost::update_witnesses(&context.store, unwitnessed).await;
     written?;
-    let mut room = memory.usage.read_next(&base.store, guard_share).await?;
+    let mut room = memory.usage.read_next(&context.store, guard_share).await?;
     if !memory.usage.is_complete() {
         // Accounts that another server refuses stay refused until this one has read them.
-        let written = refused::read(&base.store).await?;
+        let written = refused::read(&context.store).await?;
         room.extend(written.room);
     }
     memory.list.room = room;
     metrics.refused_accounts.set(level(memory.list.room.len() as u64));
     memory.usage.set_metrics(metrics);
-    memory.write_list(&base.store).await
+    memory.write_list(&context.store).await
 }
 
 impl RoundState {

@@ -1,6 +1,6 @@
 //! Checks once a second whether the store may be trusted, and how safe changes of money are in it (decision D47).
 
-use crate::base::Base;
+use crate::context::Context;
 use crate::rounds::Rounds;
 use settings::durability::Durability;
 use std::sync::Arc;
@@ -14,33 +14,35 @@ const EVERY: Duration = Duration::from_secs(1);
 const MARK_EVERY: u32 = 10;
 
 /// Checks until the server stops.
-pub(super) async fn run(base: Arc<Base>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<Context>, stopping: watch::Receiver<bool>) {
     let (mut logged, mut passed) = (None, 0_u32);
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next().await {
-        let sane = base.health.check(&base.store).await.is_ok();
-        base.metrics.store_sane.set(i64::from(sane));
+        let sane = context.health.check(&context.store).await.is_ok();
+        context.metrics.store_sane.set(i64::from(sane));
         if !sane {
             continue;
         }
-        base.health.check_rights(&base.store).await;
-        let Ok(offers) = base.store.offers().await else {
+        context.health.check_rights(&context.store).await;
+        let Ok(offers) = context.store.offers().await else {
             continue;
         };
         if passed.is_multiple_of(MARK_EVERY)
-            && let Err(error) = base.store.mark_followed(&offers).await
+            && let Err(error) = context.store.mark_followed(&offers).await
         {
             tracing::debug!(%error, "the mark of a replica that follows was not renewed");
         }
         passed = passed.wrapping_add(1);
-        let status = base.store.durability_by(&offers);
-        base.metrics
+        let status = context.store.durability_by(&offers);
+        context
+            .metrics
             .store_durable
             .set(i64::from(status.confirmed != Durability::Async));
-        base.metrics
+        context
+            .metrics
             .store_durability_required
             .set(i64::from(status.requested.is_required()));
-        base.metrics.store_exposed.set(i64::from(status.exposed));
+        context.metrics.store_exposed.set(i64::from(status.exposed));
         if logged.as_ref() != Some(&status) {
             log_durability(&status);
             logged = Some(status);

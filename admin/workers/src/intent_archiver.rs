@@ -1,7 +1,7 @@
 //! The archiver of intents: moves old settled and blocked intents that are final to the archive. All accounts are
 //! checked in turn, at a bounded rate.
 
-use crate::base::Base;
+use crate::context::Context;
 use crate::metrics::Worker;
 use crate::rotation::Rotation;
 use crate::rounds::Rounds;
@@ -30,7 +30,7 @@ const GATHER_DAYS: u64 = 7;
 /// The archiver of intents, with its components.
 #[derive(Clone)]
 pub(super) struct IntentArchiver {
-    pub(super) base: Arc<Base>,
+    pub(super) context: Arc<Context>,
     pub(super) archive: Arc<Archive>,
     pub(super) after_days: u64,
 }
@@ -49,18 +49,18 @@ struct RoundState {
 pub(super) async fn run(worker: IntentArchiver, stopping: watch::Receiver<bool>) {
     let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_while_trusted(&worker.base).await {
+    while rounds.next_while_trusted(&worker.context).await {
         let archived = run_round(&worker, &mut memory).await;
-        worker.base.record(Worker::IntentArchiver, archived);
+        worker.context.record(Worker::IntentArchiver, archived);
     }
 }
 
 /// Fails only because of the store. An archive that fails is logged and counted.
 async fn run_round(worker: &IntentArchiver, memory: &mut RoundState) -> Result<(), StoreError> {
-    let batch = Batch::new(&worker.base.store);
-    batch.note(memory.rotation.renew(&worker.base.store).await);
+    let batch = Batch::new(&worker.context.store);
+    batch.note(memory.rotation.renew(&worker.context.store).await);
     let age = Age {
-        now_ms: server_clock::now_ms(&worker.base.store).await?,
+        now_ms: server_clock::now_ms(&worker.context.store).await?,
         after_ms: worker.after_days.saturating_mul(DAY_MS),
         gather_ms: GATHER_DAYS * DAY_MS,
     };
@@ -74,7 +74,7 @@ async fn run_round(worker: &IntentArchiver, memory: &mut RoundState) -> Result<(
                 Ok(()) => {}
                 Err(error) if error.is_server_failure() => batch.failed(Some(bucket), error),
                 Err(error) => {
-                    worker.base.metrics.archiving_failed.inc();
+                    worker.context.metrics.archiving_failed.inc();
                     tracing::error!(account, %mode, error = %error_chain(&error), "intents cannot be archived; none left the store");
                 }
             }
@@ -94,7 +94,7 @@ async fn archive(
         let from = passed.remove(realm).unwrap_or(0);
         let moved = worker
             .archive
-            .move_intents(&worker.base.store, realm, age, from)
+            .move_intents(&worker.context.store, realm, age, from)
             .await?;
         if moved.next > 0 {
             passed.insert(realm.clone(), moved.next);

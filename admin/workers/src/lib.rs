@@ -9,9 +9,9 @@
 //! Uses the store, the archive, readers of the trail, and webhooks. Contains no HTTP of the management API.
 
 mod archiver;
-mod base;
 mod blocked;
 mod checkpointer;
+mod context;
 mod deliverer;
 mod dispatch_archived;
 mod gauge_collector;
@@ -31,8 +31,8 @@ mod transit;
 use arc_swap::ArcSwap;
 use archive::Archive;
 use archiver::Archiver;
-use base::Base;
 use checkpointer::Checkpointer;
+use context::Context;
 use crypto::seal::Keyring;
 use domain::plan::Plans;
 use futures::FutureExt;
@@ -78,9 +78,8 @@ pub struct Workers {
     pub metrics: WorkerMetrics,
 }
 
-/// The components of each worker.
 struct Components {
-    base: Arc<Base>,
+    context: Arc<Context>,
     guard_share: f64,
     refused: Arc<RefusedCopy>,
     blocked: Arc<BlockedCopy>,
@@ -96,25 +95,24 @@ struct Components {
 /// Creates the future of a worker, which ends after its round once the server stops.
 type Run = fn(&Components, watch::Receiver<bool>) -> BoxFuture<'static, ()>;
 
-/// All workers.
 const WORKERS: [(&str, Run); 15] = [
     ("health", |with, stopping| {
-        health::run(with.base(), stopping).boxed()
+        health::run(with.context(), stopping).boxed()
     }),
     ("blocked", |with, stopping| {
-        blocked::run(with.base(), Arc::clone(&with.blocked), stopping).boxed()
+        blocked::run(with.context(), Arc::clone(&with.blocked), stopping).boxed()
     }),
     ("refused", |with, stopping| {
-        guard::refresh_copy(with.base(), Arc::clone(&with.refused), stopping).boxed()
+        guard::refresh_copy(with.context(), Arc::clone(&with.refused), stopping).boxed()
     }),
     ("guard", |with, stopping| {
-        guard::run(with.base(), with.guard_share, stopping).boxed()
+        guard::run(with.context(), with.guard_share, stopping).boxed()
     }),
     ("reaper", |with, stopping| {
-        reaper::run(with.base(), stopping).boxed()
+        reaper::run(with.context(), stopping).boxed()
     }),
     ("transit", |with, stopping| {
-        transit::run(with.base(), stopping).boxed()
+        transit::run(with.context(), stopping).boxed()
     }),
     ("sealer", |with, stopping| {
         sealer::run(with.sealer.clone(), stopping).boxed()
@@ -129,19 +127,19 @@ const WORKERS: [(&str, Run); 15] = [
         intent_archiver::run(with.intent_archiver.clone(), stopping).boxed()
     }),
     ("price_keeper", |with, stopping| {
-        price_keeper::run(with.base(), Arc::clone(&with.archive), stopping).boxed()
+        price_keeper::run(with.context(), Arc::clone(&with.archive), stopping).boxed()
     }),
     ("dispatch_archived", |with, stopping| {
-        dispatch_archived::run(with.base(), Arc::clone(&with.webhooks), stopping).boxed()
+        dispatch_archived::run(with.context(), Arc::clone(&with.webhooks), stopping).boxed()
     }),
     ("deliverer", |with, stopping| {
-        deliverer::run(with.base(), Arc::clone(&with.webhooks), stopping).boxed()
+        deliverer::run(with.context(), Arc::clone(&with.webhooks), stopping).boxed()
     }),
     ("threshold_watcher", |with, stopping| {
-        threshold_watcher::run(with.base(), Arc::clone(&with.plans), stopping).boxed()
+        threshold_watcher::run(with.context(), Arc::clone(&with.plans), stopping).boxed()
     }),
     ("gauge_collector", |with, stopping| {
-        gauge_collector::run(with.base(), Arc::clone(&with.webhooks), stopping).boxed()
+        gauge_collector::run(with.context(), Arc::clone(&with.webhooks), stopping).boxed()
     }),
 ];
 
@@ -160,8 +158,8 @@ impl Workers {
 }
 
 impl Components {
-    fn base(&self) -> Arc<Base> {
-        Arc::clone(&self.base)
+    fn context(&self) -> Arc<Context> {
+        Arc::clone(&self.context)
     }
 }
 
@@ -176,7 +174,7 @@ impl From<Workers> for Components {
             metrics,
             ..
         } = workers;
-        let base = Arc::new(Base {
+        let context = Arc::new(Context {
             store,
             health,
             metrics,
@@ -187,27 +185,27 @@ impl From<Workers> for Components {
             blocked: workers.blocked,
             plans: workers.plans,
             sealer: TrailSealer {
-                base: Arc::clone(&base),
+                context: Arc::clone(&context),
                 webhooks: Arc::clone(&webhooks),
                 every: Duration::from_millis(audit.seal_every_ms),
             },
             checkpointer: Checkpointer {
-                base: Arc::clone(&base),
+                context: Arc::clone(&context),
                 archive: Arc::clone(&archive),
                 keyring: workers.keyring,
                 every: Duration::from_millis(audit.checkpoint_every_ms),
             },
             intent_archiver: IntentArchiver {
-                base: Arc::clone(&base),
+                context: Arc::clone(&context),
                 archive: Arc::clone(&archive),
                 after_days: audit.archive_intents_after_days,
             },
             archiver: Archiver {
-                base: Arc::clone(&base),
+                context: Arc::clone(&context),
                 archive: Arc::clone(&archive),
                 audit,
             },
-            base,
+            context,
             archive,
             webhooks,
         }

@@ -1,6 +1,6 @@
 //! Moves the price tables that edges charge by to the archive (decision D48).
 
-use crate::base::Base;
+use crate::context::Context;
 use crate::metrics::Worker;
 use crate::rounds::Rounds;
 use archive::Archive;
@@ -16,15 +16,15 @@ use tokio::sync::watch;
 const EVERY: Duration = Duration::from_secs(2);
 
 /// Keeps tables until the server stops. Several servers may do so concurrently: a table has one text.
-pub(super) async fn run(base: Arc<Base>, archive: Arc<Archive>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<Context>, archive: Arc<Archive>, stopping: watch::Receiver<bool>) {
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_while_trusted(&base).await {
-        let kept = run_round(&base.store, &archive).await;
+    while rounds.next_while_trusted(&context).await {
+        let kept = run_round(&context.store, &archive).await;
         if kept.as_ref().is_err_and(|error| !error.is_server_failure()) {
-            base.metrics.archiving_failed.inc();
+            context.metrics.archiving_failed.inc();
             tracing::error!("price tables cannot be archived; they stay in the store");
         }
-        base.record(Worker::PriceKeeper, kept);
+        context.record(Worker::PriceKeeper, kept);
     }
 }
 

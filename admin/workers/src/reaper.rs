@@ -2,7 +2,7 @@
 //! in the log, the metrics, the audit log and `tollgate-admin holds`. For a rate window that has ended, it writes the
 //! record of the denials that were only counted (decision D70).
 
-use crate::base::Base;
+use crate::context::Context;
 use crate::metrics::Worker;
 use crate::rounds::Rounds;
 use futures::{StreamExt, stream};
@@ -22,28 +22,28 @@ const EVERY: Duration = Duration::from_secs(3);
 const AT_ONCE: usize = 16;
 
 /// Sweeps until the server stops. Several servers may do so concurrently: a hold is kept once.
-pub(super) async fn run(base: Arc<Base>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<Context>, stopping: watch::Receiver<bool>) {
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_while_trusted(&base).await {
-        let swept = sweep_all(&base).await;
+    while rounds.next_while_trusted(&context).await {
+        let swept = sweep_all(&context).await;
         match &swept {
-            Ok(()) => base.metrics.sweeps_done.inc(),
-            Err(_) => base.metrics.sweeps_failed.inc(),
+            Ok(()) => context.metrics.sweeps_done.inc(),
+            Err(_) => context.metrics.sweeps_failed.inc(),
         }
-        base.record(Worker::Reaper, swept);
+        context.record(Worker::Reaper, swept);
     }
 }
 
 /// Sweeps the reachable buckets.
-async fn sweep_all(base: &Base) -> Result<(), StoreError> {
-    let now_ms = server_clock::now_ms(&base.store).await?;
-    let batch = Batch::new(&base.store);
+async fn sweep_all(context: &Context) -> Result<(), StoreError> {
+    let now_ms = server_clock::now_ms(&context.store).await?;
+    let batch = Batch::new(&context.store);
     let sweeps = stream::iter(Bucket::all());
-    let sweeps = sweeps.map(|bucket| batch.run(bucket, sweep(&base.store, bucket, now_ms)));
+    let sweeps = sweeps.map(|bucket| batch.run(bucket, sweep(&context.store, bucket, now_ms)));
     let mut sweeps = sweeps.buffer_unordered(AT_ONCE);
     while let Some(kept) = sweeps.next().await {
         for hold in kept.into_iter().flatten() {
-            base.metrics.holds_kept.inc();
+            context.metrics.holds_kept.inc();
             tracing::warn!(
                 decision.id = hold.name.allow_id,
                 account.id = hold.name.account,
@@ -54,12 +54,12 @@ async fn sweep_all(base: &Base) -> Result<(), StoreError> {
         }
     }
     drop(sweeps);
-    record_windows(base, &batch, now_ms).await;
+    record_windows(context, &batch, now_ms).await;
     batch.end()
 }
 
 /// Records the rate windows that have ended, of the buckets that count any denials.
-async fn record_windows(base: &Base, batch: &Batch<'_>, now_ms: u64) {
+async fn record_windows(context: &Context, batch: &Batch<'_>, now_ms: u64) {
     let reads: Vec<Read> = Bucket::all()
         .map(|bucket| Read::hash_length(bucket, bucket.counted_denials()))
         .collect();
@@ -68,7 +68,8 @@ async fn record_windows(base: &Base, batch: &Batch<'_>, now_ms: u64) {
         .filter(|_| answers.read::<u64>().is_some_and(|windows| windows > 0))
         .collect();
     let sweeps = stream::iter(counting);
-    let sweeps = sweeps.map(|bucket| batch.run(bucket, denial_windows::sweep(&base.store, bucket, now_ms)));
+    let sweeps =
+        sweeps.map(|bucket| batch.run(bucket, denial_windows::sweep(&context.store, bucket, now_ms)));
     let mut sweeps = sweeps.buffer_unordered(AT_ONCE);
     while sweeps.next().await.is_some() {}
 }

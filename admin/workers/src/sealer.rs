@@ -4,7 +4,7 @@
 //! Accounts with recent entries or with webhooks are read in every round, all others in turn, at a bounded rate. Sealed
 //! entries of an account with webhooks are dispatched at once.
 
-use crate::base::Base;
+use crate::context::Context;
 use crate::metrics::{Worker, WorkerMetrics};
 use crate::rotation::Rotation;
 use crate::rounds::Rounds;
@@ -44,7 +44,7 @@ const ACCOUNTS_EVERY: u32 = 5;
 /// The sealer of audit trails, with its components.
 #[derive(Clone)]
 pub(super) struct TrailSealer {
-    pub(super) base: Arc<Base>,
+    pub(super) context: Arc<Context>,
     pub(super) webhooks: Arc<Webhooks>,
     pub(super) every: Duration,
 }
@@ -115,25 +115,25 @@ pub(super) async fn run(worker: TrailSealer, stopping: watch::Receiver<bool>) {
     let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, worker.every);
     let mut is_well = true;
-    while rounds.next_of(&worker.base, Worker::Sealer, is_well).await {
+    while rounds.next_of(&worker.context, Worker::Sealer, is_well).await {
         let sealed = run_round(&worker, &mut memory).await;
         if sealed.is_err() {
-            worker.base.metrics.seals_failed.inc();
+            worker.context.metrics.seals_failed.inc();
         }
-        memory.set_metrics(&worker.base.metrics);
+        memory.set_metrics(&worker.context.metrics);
         is_well = sealed.is_ok();
-        worker.base.record(Worker::Sealer, sealed);
+        worker.context.record(Worker::Sealer, sealed);
     }
 }
 
 async fn run_round(worker: &TrailSealer, memory: &mut RoundState) -> Result<(), StoreError> {
-    let batch = Batch::new(&worker.base.store);
+    let batch = Batch::new(&worker.context.store);
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
-        batch.note(memory.rotation.renew(&worker.base.store).await);
+        batch.note(memory.rotation.renew(&worker.context.store).await);
     }
     memory.rounds = memory.rounds.wrapping_add(1);
     let now_ms = match memory.coalescing {
-        true => batch.note(server_clock::now_ms(&worker.base.store).await),
+        true => batch.note(server_clock::now_ms(&worker.context.store).await),
         false => None,
     };
     let grown = find_grown(memory, &batch, now_ms).await;
@@ -150,7 +150,7 @@ async fn run_round(worker: &TrailSealer, memory: &mut RoundState) -> Result<(), 
                 memory.sealed.insert(chain, seq);
             }
             Err(error) => {
-                worker.base.metrics.seals_failed.inc();
+                worker.context.metrics.seals_failed.inc();
                 memory.failed(&chain, last);
                 // It is retried in every round, but logged once.
                 if memory.failing.insert(chain.clone()) {
@@ -176,10 +176,10 @@ async fn seal(worker: &TrailSealer, grown: &Grown) -> Result<u64, StoreError> {
     let Grown {
         chain, dispatches, ..
     } = grown;
-    let sealed = Chain::new(&worker.base.store, chain.clone())
+    let sealed = Chain::new(&worker.context.store, chain.clone())
         .seal_some(BATCHES_MAX)
         .await?;
-    worker.base.metrics.entries_sealed.inc_by(sealed.added);
+    worker.context.metrics.entries_sealed.inc_by(sealed.added);
     if *dispatches {
         dispatch(&worker.webhooks, chain, EntrySource::Store).await?;
     }

@@ -6,7 +6,7 @@
 //! it. A server that is killed between the two leaves a recorded notice that nobody counted; the alert therefore also
 //! observes the gauge.
 
-use crate::base::Base;
+use crate::context::Context;
 use crate::metrics::Worker;
 use crate::rotation::Rotation;
 use crate::rounds::Rounds;
@@ -75,23 +75,23 @@ struct UnconfirmedNotice {
 }
 
 /// Watches until the server stops.
-pub(super) async fn run(base: Arc<Base>, plans: Arc<ArcSwap<Plans>>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<Context>, plans: Arc<ArcSwap<Plans>>, stopping: watch::Receiver<bool>) {
     let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_while_trusted(&base).await {
-        let watched = run_round(&base, &plans.load_full(), &mut memory).await;
+    while rounds.next_while_trusted(&context).await {
+        let watched = run_round(&context, &plans.load_full(), &mut memory).await;
         if watched.is_err() {
-            base.metrics.thresholds.failed.inc();
+            context.metrics.thresholds.failed.inc();
         }
         let sums = memory.reached.values().fold(Counts::default(), sum);
         let count = |watched: Watched, threshold: Threshold| sums[watched as usize][threshold as usize];
-        base.metrics.thresholds.set(count);
-        base.record(Worker::ThresholdWatcher, watched);
+        context.metrics.thresholds.set(count);
+        context.record(Worker::ThresholdWatcher, watched);
     }
 }
 
-async fn run_round(base: &Base, plans: &Plans, memory: &mut RoundState) -> Result<(), StoreError> {
-    let store = &base.store;
+async fn run_round(context: &Context, plans: &Plans, memory: &mut RoundState) -> Result<(), StoreError> {
+    let store = &context.store;
     memory.rotation.renew(store).await?;
     let at_ms = server_clock::now_ms(store).await?;
     find_changed(store, plans, memory, Period::at(at_ms)).await?;
@@ -102,7 +102,7 @@ async fn run_round(base: &Base, plans: &Plans, memory: &mut RoundState) -> Resul
     {
         // An account that cannot be read now is found again in its next turn.
         let (read, usages) = usages(store, &account, &basis, at_ms).await?;
-        notice(base, &mut memory.unconfirmed, &account, &usages, at_ms).await?;
+        notice(context, &mut memory.unconfirmed, &account, &usages, at_ms).await?;
         memory.keep(account, basis, &usages);
         agents += read;
     }
@@ -180,13 +180,13 @@ async fn usages(
 /// Records and counts the thresholds that were not recorded before in this period. A lost reply is followed by a count
 /// at the account's next turn: at worst a threshold is counted twice, by two servers.
 async fn notice(
-    base: &Base,
+    context: &Context,
     unconfirmed: &mut HashMap<String, UnconfirmedNotice>,
     account: &str,
     usages: &[LimitUsage],
     at_ms: u64,
 ) -> Result<(), StoreError> {
-    let (store, realm) = (&base.store, Realm::new(account, Mode::Live));
+    let (store, realm) = (&context.store, Realm::new(account, Mode::Live));
     let reached: Vec<(&LimitUsage, Notice<'_>)> = usages
         .iter()
         .flat_map(|usage| {
@@ -208,15 +208,15 @@ async fn notice(
             })?,
         };
         if is_first {
-            count(base, account, usage, &notice);
+            count(context, account, usage, &notice);
         }
     }
     Ok(())
 }
 
 /// Counts a notice, and logs whom it is about.
-fn count(base: &Base, account: &str, usage: &LimitUsage, notice: &Notice<'_>) {
-    let metrics = &base.metrics.thresholds;
+fn count(context: &Context, account: &str, usage: &LimitUsage, notice: &Notice<'_>) {
+    let metrics = &context.metrics.thresholds;
     metrics.count_notice(notice.watched, notice.threshold);
     tracing::warn!(
         account,

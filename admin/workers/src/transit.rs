@@ -3,7 +3,7 @@
 
 mod no_room;
 
-use crate::base::Base;
+use crate::context::Context;
 use crate::metrics::Worker;
 use crate::rounds::Rounds;
 use domain::mode::Mode;
@@ -46,20 +46,20 @@ impl Remaining {
 }
 
 /// Delivers until the server stops. Several servers, and requests, may do so concurrently: everything arrives once.
-pub(super) async fn run(base: Arc<Base>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<Context>, stopping: watch::Receiver<bool>) {
     let memory = NoRoomAccounts::default();
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_while_trusted(&base).await {
-        let delivered = run_round(&base, &memory).await;
-        base.record(Worker::Transit, delivered);
+    while rounds.next_while_trusted(&context).await {
+        let delivered = run_round(&context, &memory).await;
+        context.record(Worker::Transit, delivered);
     }
 }
 
 /// Performs one round over the reachable buckets.
-async fn run_round(base: &Base, memory: &NoRoomAccounts) -> Result<(), StoreError> {
-    let batch = Batch::new(&base.store);
+async fn run_round(context: &Context, memory: &NoRoomAccounts) -> Result<(), StoreError> {
+    let batch = Batch::new(&context.store);
     let buckets =
-        stream::iter(Bucket::all()).map(|bucket| batch.run(bucket, deliver_waiting(base, bucket, memory)));
+        stream::iter(Bucket::all()).map(|bucket| batch.run(bucket, deliver_waiting(context, bucket, memory)));
     let left = buckets.buffer_unordered(AT_ONCE);
     let left = left
         .fold(Remaining::default(), async |sum, left| {
@@ -67,8 +67,8 @@ async fn run_round(base: &Base, memory: &NoRoomAccounts) -> Result<(), StoreErro
         })
         .await;
     batch.end()?;
-    base.metrics.transits_waiting.set(level(left.stuck));
-    for (gauge, count) in base.metrics.transits_without_room.iter().zip(left.no_room) {
+    context.metrics.transits_waiting.set(level(left.stuck));
+    for (gauge, count) in context.metrics.transits_without_room.iter().zip(left.no_room) {
         gauge.set(level(count));
     }
     Ok(())
@@ -76,18 +76,18 @@ async fn run_round(base: &Base, memory: &NoRoomAccounts) -> Result<(), StoreErro
 
 /// Delivers the rows of a bucket. A row that cannot be delivered does not delay the others.
 async fn deliver_waiting(
-    base: &Base,
+    context: &Context,
     bucket: Bucket,
     memory: &NoRoomAccounts,
 ) -> Result<Remaining, StoreError> {
     let now = Instant::now();
     let mut known = memory.take(bucket);
-    let waiting = Transit::waiting(&base.store, bucket, |id| known.is_due(id, now)).await?;
+    let waiting = Transit::waiting(&context.store, bucket, |id| known.is_due(id, now)).await?;
     known.retain(&waiting.ids);
     let mut left = waiting.ids.len() as u64;
     for (id, row) in &waiting.rows {
         let delivered = match row {
-            Ok(transit) => deliver_one(base, bucket, transit)
+            Ok(transit) => deliver_one(context, bucket, transit)
                 .await
                 .map_err(|error| error_chain(&error)),
             Err(error) => Err(error_chain(error)),
@@ -105,13 +105,13 @@ async fn deliver_waiting(
             Ok(Some(Delivered::Arrived)) => {
                 known.forget(id);
                 left = left.saturating_sub(1);
-                base.metrics.transits_delivered.inc();
+                context.metrics.transits_delivered.inc();
                 tracing::info!(transit = id, "delivered what was in transit");
             }
             Ok(None) => {}
             Err(error) => {
                 known.forget(id);
-                base.metrics.transits_failed.inc();
+                context.metrics.transits_failed.inc();
                 tracing::error!(transit = id, error, "a delivery failed; it is tried again");
             }
         }
@@ -125,13 +125,13 @@ async fn deliver_waiting(
 /// Delivers a row once its debit is durable, so that no failover can undo it: otherwise the money could be in both
 /// accounts. `None` before that.
 async fn deliver_one(
-    base: &Base,
+    context: &Context,
     bucket: Bucket,
     transit: &Transit,
 ) -> Result<Option<Delivered>, StoreError> {
     let rows = bucket.transit();
-    match base.store.is_safely_there(&rows, Some(&transit.id)).await? {
-        true => deliver(&base.store, transit).await.map(Some),
+    match context.store.is_safely_there(&rows, Some(&transit.id)).await? {
+        true => deliver(&context.store, transit).await.map(Some),
         false => Ok(None),
     }
 }

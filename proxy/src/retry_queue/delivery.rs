@@ -36,7 +36,6 @@ const SCRIPT_ERRORS_FOR: Duration = Duration::from_secs(20);
 /// Pause before an account whose writes the store lacks is tried again.
 const LACKING_WRITES_PAUSE: Duration = Duration::from_secs(2);
 
-/// Outcome of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BatchOutcome {
     /// The store accepted at least one item.

@@ -52,11 +52,11 @@ fn kept_journals_are_removed_once_their_items_are_written() {
     left.append([&item("allow_1")]).unwrap();
     drop(left);
     {
-        let mut others = retry_queue.others.lock();
-        let found = others.as_mut().unwrap().read(9).unwrap();
-        others.as_mut().unwrap().keep(found);
+        let mut foreign = retry_queue.foreign_journals.lock();
+        let found = foreign.as_mut().unwrap().read(9).unwrap();
+        foreign.as_mut().unwrap().keep(found);
     }
-    retry_queue.lacking().in_kept_files(&[item("allow_1")]);
+    retry_queue.unjournaled().in_kept_files(&[item("allow_1")]);
     retry_queue.queue().push(item("allow_1"));
     let files = || std::fs::read_dir(&dir).unwrap().count();
     retry_queue.remove_kept_files();
@@ -96,7 +96,7 @@ fn items_that_do_not_fit_on_the_disk_stay_in_the_old_journal() {
         ),
         (ids().count(), 0, 0)
     );
-    let mut beside = OtherJournals::beside(&dir.join("none"));
+    let mut beside = ForeignJournals::beside(&dir.join("none"));
     assert_eq!(
         beside.read(SMALL_FILE_BYTES).unwrap().items().count(),
         0,
@@ -343,12 +343,12 @@ fn kept_journals_outlast_a_take_over_that_finds_nothing() {
     let retry_queue = RetryQueue::open(&dir, 9).unwrap();
     let kept = leave(&dir, &[item("allow_1")], b"");
     {
-        let mut others = retry_queue.others.lock();
-        let found = others.as_mut().unwrap().read(9).unwrap();
-        others.as_mut().unwrap().keep(found);
+        let mut foreign = retry_queue.foreign_journals.lock();
+        let found = foreign.as_mut().unwrap().read(9).unwrap();
+        foreign.as_mut().unwrap().keep(found);
     }
     retry_queue.queue().push(item("allow_1"));
-    retry_queue.lacking().in_kept_files(&[item("allow_1")]);
+    retry_queue.unjournaled().in_kept_files(&[item("allow_1")]);
     all_elsewhere(&retry_queue);
     retry_queue.take_over().unwrap();
     assert!(kept.exists(), "the own journal lacks its item");

@@ -38,7 +38,7 @@ impl RetryQueue {
     /// because the write failed again: they are lost if the process ends. Blocks on the disk.
     pub fn catch_up(&self) -> Vec<Item> {
         self.write(true);
-        self.lacking().only_in_memory()
+        self.unjournaled().only_in_memory()
     }
 
     /// Brings the file up to date with the queue. After a failed write only a retry tries again: on a full disk each
@@ -57,19 +57,19 @@ impl RetryQueue {
     /// Returns the number of the last item that an attempt was made for.
     fn update(&self, journal: &mut Journal, is_retry: bool) -> u64 {
         let queue = self.queue();
-        let mut lacking = self.lacking();
-        let recorded = lacking.recorded();
+        let mut unjournaled = self.unjournaled();
+        let recorded = unjournaled.recorded();
         if queue.is_empty() {
-            lacking.clear();
-            drop((queue, lacking));
+            unjournaled.clear();
+            drop((queue, unjournaled));
             journal.clear();
             return recorded;
         }
         if is_retry {
-            lacking.retain(queue.items());
+            unjournaled.retain(queue.items());
         }
-        let is_outgrown = lacking.is_unsynced() || journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit;
-        drop((queue, lacking));
+        let is_outgrown = unjournaled.is_unsynced() || journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit;
+        drop((queue, unjournaled));
         let may_append = is_retry || journal.can_append();
         let may_rewrite = is_retry || journal.can_rewrite();
         let mut is_written = is_outgrown && may_rewrite && self.rewrite(journal);
@@ -83,26 +83,26 @@ impl RetryQueue {
     }
 
     fn append(&self, journal: &mut Journal) -> bool {
-        let lacking = self.lacking();
-        let (items, recorded) = (lacking.items(), lacking.recorded());
-        drop(lacking);
+        let unjournaled = self.unjournaled();
+        let (items, recorded) = (unjournaled.items(), unjournaled.recorded());
+        drop(unjournaled);
         let is_written = items.is_empty() || journal.append(&items).is_ok();
         if is_written {
-            self.lacking().written(recorded);
+            self.unjournaled().written(recorded);
         }
         is_written
     }
 
     fn rewrite(&self, journal: &mut Journal) -> bool {
         let queue = self.queue();
-        let recorded = self.lacking().recorded();
+        let recorded = self.unjournaled().recorded();
         let items: Vec<Item> = queue.items().cloned().collect();
         drop(queue);
         let is_written = journal.rewrite(&items).is_ok();
         if is_written {
-            let mut lacking = self.lacking();
-            lacking.written(recorded);
-            lacking.synced();
+            let mut unjournaled = self.unjournaled();
+            unjournaled.written(recorded);
+            unjournaled.synced();
         }
         is_written
     }

@@ -37,6 +37,7 @@ pub mod policy;
 pub mod prices;
 pub mod provider_key;
 pub mod read;
+pub mod request_limits;
 pub mod run;
 pub mod sanity;
 pub mod script;
@@ -48,7 +49,6 @@ pub mod session;
 #[cfg(test)]
 mod sources;
 pub mod spend;
-pub mod technical;
 pub mod threshold;
 mod time_span;
 pub mod transaction;

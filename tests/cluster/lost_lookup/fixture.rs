@@ -1,8 +1,8 @@
 //! Changes of data outside of the accounts' buckets. The look-up of each is on a wanted master if the test can choose
 //! its name.
 
-mod midway;
 mod operator;
+mod steps;
 
 use crate::world::{ADMIN, MASTERS, SOON, World, call};
 use domain::mode::Mode;

@@ -1,7 +1,7 @@
 //! The product's servers as processes: the edge and the admin server.
 
 use crate::client::Caller;
-use crate::net::{blocking_until, free_port, loopback};
+use crate::net::{blocking_until, free_port, loopback, until};
 use crate::options::{AdminOptions, EdgeOptions};
 use crate::process::{Process, command};
 use parking_lot::Mutex;
@@ -231,6 +231,15 @@ impl Edge {
             ready_path,
         } = options;
         Self(Daemon::start(&binary, &args, env, "PROXY", ready_path))
+    }
+
+    /// Waits until no call is in flight and nothing waits for the store.
+    pub async fn at_rest(&self) {
+        let is_zero = |name| self.metric_sum(name) == Some(0);
+        until("an edge at rest", async || {
+            is_zero("tollgate_proxy_in_flight") && is_zero("tollgate_proxy_pending")
+        })
+        .await;
     }
 }
 

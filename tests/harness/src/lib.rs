@@ -29,12 +29,14 @@
 //! # }
 //! ```
 
+mod admin_fixture;
 mod cli;
 mod client;
 mod cluster;
 mod daemon;
 mod document;
 mod event_stream;
+mod generated_files;
 mod installation;
 mod net;
 mod old_counters;
@@ -51,8 +53,8 @@ mod seeded_random;
 mod session;
 mod upstream;
 mod wire;
-mod written;
 
+pub use admin_fixture::{AdminBinary, AdminFixture, READ_AND_WRITE};
 pub use cli::{Cli, CliOutput, words};
 pub use client::{Caller, chat_body, http_client};
 pub use cluster::RedisCluster;
@@ -63,6 +65,7 @@ pub use domain::mode::Mode;
 pub use domain::money::Nanos;
 pub use domain::role::Role;
 pub use event_stream::EventStream;
+pub use generated_files::{REWRITE_DOCS, compare_written, rewrites_docs};
 pub use installation::{Actor, Installation};
 pub use net::{ClosedPort, REPOSITORY, eventually, free_port, until};
 pub use old_counters::old_counters;
@@ -84,7 +87,6 @@ pub use session::{SessionCaller, cookie_of};
 pub use store::Store;
 pub use upstream::{Answer, End, Feed, Played, Recorded, Script, Upstream};
 pub use wire::{Gate, GateSide, Wire};
-pub use written::{REWRITE_DOCS, compare_written, rewrites_docs};
 
 #[cfg(test)]
 mod upstream_tests;

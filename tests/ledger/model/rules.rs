@@ -1,4 +1,4 @@
-//! The expected answer of each script, and the state afterwards.
+//! The expected answer of each script that decides or records, and the state afterwards.
 
 use super::{
     CEILING, Call, Charge, Counted, MINUTE_MS, MODEL, Model, Moment, PRICE_VERSION, Run, State, millis,
@@ -7,8 +7,6 @@ use crate::snapshot::Window;
 use domain::cap;
 use domain::denial::{Denial, DenialStage};
 use domain::denial_window::OWN_RECORDS;
-use domain::entry::{EndedBy, HoldOutcome};
-use domain::measured::Measured;
 use domain::money::Nanos;
 use harness::old_counters;
 use std::collections::BTreeMap;
@@ -16,14 +14,11 @@ use std::ops::Range;
 use store::call::authorize::{AuthorizeReply, Outcome, RUN_LIFE};
 use store::call::denial_windows::Counted as CountedDenials;
 use store::call::denial_windows::script::Recorded;
-use store::call::hold::{AsOf, HoldName};
-use store::call::reap::{KEPT_LIFE, Reaped};
-use store::call::settle::{Settle, Settled};
-use store::call::void::{TOMBSTONE_LIFE, Voided};
+use store::call::hold::HoldName;
 use store::script::change::VERSION_STEP;
 
 /// Most members that a script drops from an index at once.
-const EXPIRED_MAX: usize = 10;
+pub(super) const EXPIRED_MAX: usize = 10;
 
 impl Model {
     /// The expected answer of `authorize`. Updates the model.
@@ -348,131 +343,6 @@ impl Model {
             },
         });
         self.version += 1;
-    }
-
-    pub fn open(&self, id: &str) -> Option<usize> {
-        self.find(id, |state| matches!(state, State::Open { .. }))
-    }
-
-    fn kept(&self, id: &str) -> Option<usize> {
-        self.find(id, |state| matches!(state, State::Kept { .. }))
-    }
-
-    fn find(&self, id: &str, of: impl Fn(State) -> bool) -> Option<usize> {
-        self.charges
-            .iter()
-            .position(|charge| charge.id == id && of(charge.state))
-    }
-
-    /// Returns true if there is no trace of this hold, and the account's version is below `as_of`.
-    pub fn lacks_writes(&self, id: &str, as_of: AsOf) -> bool {
-        let is_here = self.tombstones.contains_key(id) || self.open(id).or_else(|| self.kept(id)).is_some();
-        !is_here && (self.generation, self.version) < (as_of.generation, as_of.version)
-    }
-
-    /// The expected answer of `settle`.
-    pub fn settle(&mut self, settle: &Settle, ended_by: Option<&EndedBy>, at: Window) -> Settled {
-        let (id, how) = (settle.name.allow_id.as_str(), settle.how);
-        let (estimate, cost) = (settle.estimate.get(), settle.cost.get());
-        if self.tombstones.contains_key(id) {
-            return Settled::Missing;
-        }
-        let Some(found) = self.open(id).or_else(|| self.kept(id)) else {
-            return Settled::Missing;
-        };
-        let held = self.charges[found].estimate;
-        if held != estimate && settle.extension.map(Nanos::get) != Some(held) {
-            return Settled::Mismatch;
-        }
-        // Only a caller that knows the real cost corrects a kept hold.
-        let corrected = self.kept(id).is_some() && how != HoldOutcome::Estimated;
-        let how = if corrected { HoldOutcome::Corrected } else { how };
-        self.ended(found, (how, cost), (ended_by, settle.measured.as_ref()), at);
-        self.charges[found].amount += i128::from(cost) - i128::from(held);
-        self.charges[found].state = State::Settled;
-        Settled::Done
-    }
-
-    /// Writes the line of an approved call that came to its end.
-    fn ended(
-        &mut self,
-        charge: usize,
-        (how, cost): (HoldOutcome, u64),
-        (ended_by, measured): (Option<&EndedBy>, Option<&Measured>),
-        at: Window,
-    ) {
-        let charge = &self.charges[charge];
-        let text = self.hold_text(charge);
-        let (how, id) = (how.as_str(), &charge.id);
-        let version = match (ended_by, measured) {
-            (_, Some(measured)) if !measured.billing.is_ordinary() => "v4 ",
-            (Some(_), _) => "v3 ",
-            (None, Some(_)) => "v2 ",
-            (None, None) => "",
-        };
-        let words = [ended_by.map(EndedBy::to_word), measured.map(Measured::to_word)];
-        let words: String = words.into_iter().flatten().map(|word| word + " ").collect();
-        let line = format!("{version}A {how} {cost} {id} {words}{text}");
-        self.log.push((at, line));
-    }
-
-    /// The expected answer of `void`.
-    pub fn void(&mut self, id: &str, at: Window) -> Voided {
-        let life = millis(TOMBSTONE_LIFE);
-        let found = self.open(id).or_else(|| self.kept(id));
-        self.tombstones.insert(id.to_owned(), at.later(life));
-        let Some(found) = found else { return Voided::Barred };
-        self.ended(found, (HoldOutcome::Voided, 0), (None, None), at);
-        let charge = &mut self.charges[found];
-        charge.amount = 0;
-        charge.state = State::Voided;
-        let name = (charge.agent.clone(), charge.run.clone());
-        if let Some(run) = self.runs.get_mut(&name).filter(|_| charge.named) {
-            run.calls = run.calls.map(|calls| calls - 1);
-            // Nothing else used it, and the caller was told that no call was approved.
-            if run.by_calls && run.calls == Some(0) && run.denied == 0 && run.status.is_none() {
-                self.runs.remove(&name);
-                self.listed.remove(&name);
-                self.counted_runs.remove(&name);
-            }
-        }
-        Voided::Refunded
-    }
-
-    /// The expected answer of `reap`.
-    pub fn reap(&mut self, id: &str, at: Window) -> Reaped {
-        let Some(found) = self.open(id) else {
-            if self.due_extra.get(id).is_some_and(|deadline| *deadline > at.to) {
-                return Reaped::Early;
-            }
-            self.due_extra.remove(id);
-            return Reaped::Gone;
-        };
-        let charge = &mut self.charges[found];
-        let State::Open { due } = charge.state else {
-            return Reaped::Gone;
-        };
-        if due.from > at.to {
-            return Reaped::Early;
-        }
-        assert!(
-            due.to <= at.from,
-            "a test must not depend on the millisecond: {due:?} {at:?}"
-        );
-        charge.state = State::Kept { at };
-        let kept = (HoldOutcome::Kept, charge.estimate);
-        self.ended(found, kept, (Some(&EndedBy::Worker), None), at);
-        let life = millis(KEPT_LIFE);
-        let ended = self
-            .kept_extra
-            .iter()
-            .filter(|(_, moment)| **moment + life <= at.to);
-        let mut ended: Vec<_> = ended.map(|(id, moment)| (*moment, id.clone())).collect();
-        ended.sort_unstable();
-        for (_, id) in ended.into_iter().take(EXPIRED_MAX) {
-            self.kept_extra.remove(&id);
-        }
-        Reaped::Kept
     }
 
     /// Removes the record of an expired run.

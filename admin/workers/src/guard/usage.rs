@@ -32,7 +32,6 @@ pub(super) struct StoreUsage {
     turns: usize,
 }
 
-/// Store usage of one account.
 #[derive(Debug, Clone, Copy, Default)]
 struct AccountUsage {
     /// Approximate size in the store.

@@ -3,7 +3,7 @@
 use super::Script;
 use crate::{
     account, agent, api_key, atomic_read, attempts, audit, blocked, call, deposit, escrow, intent,
-    invitation, lookup, number, policy, prices, provider_key, run, session, spend, technical, threshold,
+    invitation, lookup, number, policy, prices, provider_key, request_limits, run, session, spend, threshold,
     transfer, transit, user, versions, virtual_key, wallet, webhook,
 };
 
@@ -41,7 +41,7 @@ pub fn all() -> Vec<&'static Script> {
         &*api_key::script::CREATE,
         &*api_key::script::REVOKE,
         &*api_key::script::count::COUNT,
-        &*technical::TECHNICAL,
+        &*request_limits::TECHNICAL,
         &*threshold::notice::NOTICE,
         &*blocked::script::BLOCKED,
         &*account::refused::REFUSE,

@@ -1,0 +1,100 @@
+//! Twin of `technical.lua`: the technical limits of test-mode API keys and of sessions (decision D71).
+
+use crate::keys::AccountKeys;
+use crate::script::script;
+use crate::{Store, StoreError};
+use domain::rate::Rate;
+use std::time::Duration;
+
+script! {
+    /// Counts one request. Runs on a full store: a session that freezes an agent is counted like any other.
+    pub static TECHNICAL = "technical_count",
+    kind: Timeless,
+    source: [include_str!("technical/technical.lua")],
+    when_full: Run,
+    /// Requests in a window.
+    keys: struct CountKeys: String { of_caller, of_account },
+    /// The limit of each key (the account's is empty if it is not checked), then the window in ms.
+    args: struct CountArgs: String { caller_max, account_max, window },
+}
+
+/// Multiple of one caller's limit that all test-mode keys of an account, or all its users with their sessions, share
+/// per window: otherwise each further key or user would add a limit.
+pub const CALLERS_AT_ONCE: u64 = 5;
+/// Represents the whole account in place of a caller's id.
+pub const ALL_CALLERS: &str = "all";
+
+/// A technical limit of one caller: a test-mode key, or a user with all sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// [`Rate::Test`] or [`Rate::Session`].
+    pub rate: Rate,
+    /// Maximum number of requests of one caller in a window.
+    pub most: u64,
+}
+
+/// Outcome of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// Within both limits.
+    Passed,
+    /// The caller's limit is reached for this long; the request was not counted.
+    Over(Duration),
+    /// The limit of the whole account is reached for this long; the request was not counted.
+    AccountOver(Duration),
+}
+
+impl Limit {
+    /// Returns the limit of all such callers of an account in a window.
+    pub const fn of_account(&self) -> u64 {
+        self.most.saturating_mul(CALLERS_AT_ONCE)
+    }
+
+    /// Counts one request of the key or user `id` against its own limit and that of the account.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the caller must then refuse the request.
+    pub async fn count(&self, store: &Store, account: &AccountKeys, id: &str) -> Result<Counted, StoreError> {
+        self.counted(store, account, id, self.of_account().to_string())
+            .await
+    }
+
+    /// Counts one request of the key, user or session `id` only against its own limit, so that other callers of the
+    /// account do not delay it.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the caller must then refuse the request.
+    pub async fn count_alone(
+        &self,
+        store: &Store,
+        account: &AccountKeys,
+        id: &str,
+    ) -> Result<Counted, StoreError> {
+        self.counted(store, account, id, String::new()).await
+    }
+
+    async fn counted(
+        &self,
+        store: &Store,
+        account: &AccountKeys,
+        id: &str,
+        account_max: String,
+    ) -> Result<Counted, StoreError> {
+        let keys = CountKeys {
+            of_caller: account.management_rate(self.rate, id),
+            of_account: account.management_rate(self.rate, ALL_CALLERS),
+        };
+        let args = CountArgs {
+            caller_max: self.most.to_string(),
+            account_max,
+            window: self.rate.window().as_millis().to_string(),
+        };
+        let mut reply = store.reply(&TECHNICAL, keys, args).await?;
+        match reply.word()?.as_str() {
+            "passed" => Ok(Counted::Passed),
+            "over" => Ok(Counted::Over(Duration::from_millis(reply.number()?))),
+            "account_over" => Ok(Counted::AccountOver(Duration::from_millis(reply.number()?))),
+            _ => reply.unexpected(),
+        }
+    }
+}
