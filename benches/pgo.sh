@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the edge with a profile of its own work (`make pgo`): once instrumented, which the bench then keeps busy with all
-# it knows, and once more with what was counted. The pass-through is built in the same way, to compare with.
-# The results are beside each other in target/pgo/bin.
+# Builds the edge with a profile of its own work (`make pgo`): once instrumented, which the bench then keeps busy with
+# all it knows, and once more with what was counted. The pass-through is built in the same way, to compare with. The
+# results are beside each other in target/pgo/bin.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,7 +23,8 @@ for tool in "$(rustc --print sysroot)/lib/rustlib/$TARGET/bin/llvm-profdata" "ll
 done
 [ -n "$profdata" ] || die "llvm-profdata $LLVM is not installed: 'rustup component add llvm-tools', or the package llvm-$LLVM"
 
-# build FLAG NAME: both programs, with a compiler flag that --target keeps away from build scripts and procedural macros.
+# build FLAG NAME: both programs, with a compiler flag that --target keeps away from build scripts and procedural
+# macros.
 build() {
   TOLLGATE_COMMIT=$COMMIT RUSTFLAGS="${RUSTFLAGS:-} $1" CARGO_TARGET_DIR="$OUT/$2" "${CARGO:-cargo}" build --locked --profile dist --target "$TARGET" \
     --package tollgate --package gate-bench-rig --bin tollgate-proxy --bin bench-pass-through

@@ -52,7 +52,8 @@ const LONG: &[(&str, Kind)] = &[
     ("/intents", Kind::Intents),
     ("/agents/{id}/runs", Kind::Runs),
 ];
-/// Lists with a fixed bound, which a script enforces. [`others`](crate::unbounded_lists) runs them beside a million records.
+/// Lists with a fixed bound, which a script enforces. [`unbounded_lists`](crate::unbounded_lists) runs them beside a
+/// million records.
 pub const SHORT: &[(&str, &str)] = &[
     ("/agents/{id}/provider-keys", "PROVIDERS_MAX"),
     ("/webhooks", "WEBHOOKS_MAX"),
@@ -65,7 +66,8 @@ pub const SHORT: &[(&str, &str)] = &[
     ("/team", "USERS_MAX"),
     ("/invitations", "INVITATIONS_MAX"),
 ];
-/// Routes with a query that are no lists. [`others`](crate::unbounded_lists) runs them beside a million records.
+/// Routes with a query that are no lists. [`unbounded_lists`](crate::unbounded_lists) runs them beside a million
+/// records.
 pub const OTHERS: &[&str] = &[
     "/names",
     "/overview",

@@ -63,6 +63,37 @@ async fn closed(server: &Redis, id: &String) {
     .await;
 }
 
+/// A change that waits for its paused replica on one of three connections, of which the others are idle.
+struct Pending {
+    master: Redis,
+    replica: Redis,
+    store: Store,
+    /// The ids of the three connections.
+    idle: Vec<String>,
+    change: JoinHandle<Result<u64, StoreError>>,
+    /// The id of the connection of the change.
+    in_use: String,
+}
+
+impl Pending {
+    async fn start(name: &str) -> Self {
+        let (master, replica) = master_with_replica().await;
+        let store = by_a_replica(master.url(), PATIENT);
+        let idle = idle_connections(&store, (&master, &replica), 3).await;
+        replica.pause();
+        let change = change(&store, 1, name);
+        let in_use = waiting(&master, 1).await.remove(0);
+        Self {
+            master,
+            replica,
+            store,
+            idle,
+            change,
+            in_use,
+        }
+    }
+}
+
 /// Makes `count` idle connections: changes that wait for the replica at the same time.
 async fn idle_connections(store: &Store, (master, replica): (&Redis, &Redis), count: usize) -> Vec<String> {
     replica.pause();
@@ -98,12 +129,14 @@ async fn a_caller_that_leaves_in_the_middle_of_a_wait_leaves_no_connection() {
 /// The abandoned connection is not tried again: its failure would make the pool give up the idle ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_leaves_leaves_idle_connections_to_the_next() {
-    let (master, replica) = master_with_replica().await;
-    let store = by_a_replica(master.url(), PATIENT);
-    let idle = idle_connections(&store, (&master, &replica), 3).await;
-    replica.pause();
-    let leaving = change(&store, 1, "left");
-    let left = waiting(&master, 1).await.remove(0);
+    let Pending {
+        master,
+        replica,
+        store,
+        idle,
+        change: leaving,
+        in_use: left,
+    } = Pending::start("left").await;
     leaving.abort();
     assert!(leaving.await.unwrap_err().is_cancelled());
     let next = change(&store, 2, "next");
@@ -178,12 +211,14 @@ async fn no_connection_to_a_master_that_was_given_up_is_used_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_in_use_while_its_master_is_given_up_is_not_used_again() {
-    let (master, replica) = master_with_replica().await;
-    let store = by_a_replica(master.url(), PATIENT);
-    let idle = idle_connections(&store, (&master, &replica), 3).await;
-    replica.pause();
-    let held = change(&store, 1, "held");
-    let in_use = waiting(&master, 1).await.remove(0);
+    let Pending {
+        master,
+        replica,
+        store,
+        idle,
+        change: held,
+        in_use,
+    } = Pending::start("held").await;
     for id in idle.iter().filter(|id| **id != in_use) {
         let _: u64 = master.command(&["CLIENT", "KILL", "ID", id]);
     }
@@ -198,12 +233,14 @@ async fn a_connection_in_use_while_its_master_is_given_up_is_not_used_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_breaks_takes_those_beside_it_along() {
-    let (master, replica) = master_with_replica().await;
-    let store = by_a_replica(master.url(), PATIENT);
-    let idle = idle_connections(&store, (&master, &replica), 3).await;
-    replica.pause();
-    let held = change(&store, 1, "held");
-    let in_use = waiting(&master, 1).await.remove(0);
+    let Pending {
+        master,
+        replica,
+        store,
+        idle,
+        change: held,
+        in_use,
+    } = Pending::start("held").await;
     let _: u64 = master.command(&["CLIENT", "KILL", "ID", &in_use]);
     let reported = held.await.unwrap().unwrap_err();
     assert!(reported.may_have_run(), "{reported:?}");

@@ -10,6 +10,8 @@ const LINE_MAX: usize = 120;
 const README_LINES_MAX: usize = 120;
 /// Folders whose files may cite decisions. With the documents this is everything that is written by hand.
 const SOURCES: [&str; 7] = ["admin", "benches", "config", "deploy", "proxy", "shared", "tests"];
+/// Folders whose comments have no limit of length: code of others.
+const OTHER_CODE: [&str; 2] = ["/node_modules/", "/vendor/"];
 /// The document of the decisions.
 const DECISIONS: &str = "docs/reference/decisions.md";
 /// Files without a limit of length: output of programs, and the history, which grows at its head.
@@ -186,24 +188,30 @@ fn lines_can_be_read() {
     assert!(text("README.md").lines().count() <= README_LINES_MAX);
 }
 
-/// Whether a line of a file is a comment; not a row of a table of rustdoc, which cannot be broken.
+/// Whether a line of a file is a comment; not a row of a table of rustdoc or a command, which cannot be broken.
 fn is_comment(file: &str, line: &str) -> bool {
     let sign = match file.rsplit_once('.') {
-        Some((_, "rs")) => "//",
-        Some((_, "toml")) => "#",
-        _ => "--",
+        Some((_, "rs" | "js" | "mjs")) => "//",
+        Some((_, "lua")) => "--",
+        _ => "#",
     };
     let comment = line.trim_start().strip_prefix(sign);
     comment.is_some_and(|comment| {
         let text = comment.trim_start_matches(['/', '!', ' ']);
-        !(file.ends_with(".rs") && text.starts_with('|') && text.ends_with('|'))
+        let is_row = file.ends_with(".rs") && text.starts_with('|') && text.ends_with('|');
+        // A command to copy.
+        !is_row && !comment.starts_with("   ")
     })
 }
 
 #[test]
 fn comments_can_be_read() {
     let all = SOURCES.iter().flat_map(|folder| all_below(folder));
-    let all = all.filter(|file| [".rs", ".lua", ".toml"].iter().any(|end| file.ends_with(end)));
+    let ends = [
+        ".rs", ".lua", ".toml", ".js", ".mjs", ".sh", ".yml", ".yaml", ".conf", ".acl",
+    ];
+    let is_ours = |file: &String| !OTHER_CODE.iter().any(|other| file.contains(other));
+    let all = all.filter(|file| is_ours(file) && ends.iter().any(|end| file.ends_with(end)));
     let (mut seen, mut long) = (0, Vec::new());
     for file in all {
         for (at, line) in text(&file).lines().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::shape::{approved, denied, refused};
 use super::stage::{SOON, Stage, amounts, cap, estimated_body, open_cap};
-use harness::{Reply, free_port, http_client};
+use harness::{EdgeOptions, Reply, free_port, http_client};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +32,13 @@ impl Certificate {
     pub(super) fn file(&self, name: &str) -> String {
         let path: PathBuf = self.dir.path().join(name);
         path.display().to_string()
+    }
+
+    /// The settings of an edge that presents this certificate to its callers.
+    fn presented_by(&self, options: EdgeOptions) -> EdgeOptions {
+        options
+            .env("TOLLGATE_PROXY__TLS_CERT", self.file("cert.pem"))
+            .env("TOLLGATE_PROXY__TLS_KEY", self.file("key.pem"))
     }
 
     /// A client that trusts this certificate and nothing else.
@@ -132,11 +139,9 @@ async fn callers_may_speak_http_2_without_tls() {
 #[tokio::test]
 async fn a_caller_who_stays_silent_is_let_go() {
     let certificate = Certificate::for_names(&["localhost", "127.0.0.1"]);
-    let (cert, key) = (certificate.file("cert.pem"), certificate.file("key.pem"));
     let stage = Stage::with(|options| {
-        options
-            .env("TOLLGATE_PROXY__TLS_CERT", cert)
-            .env("TOLLGATE_PROXY__TLS_KEY", key)
+        certificate
+            .presented_by(options)
             .env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "700")
     })
     .await;
@@ -185,13 +190,7 @@ async fn ends(connection: &mut (impl tokio::io::AsyncRead + Unpin)) -> bool {
 #[tokio::test]
 async fn callers_may_speak_tls_with_either_version() {
     let certificate = Certificate::for_names(&["localhost", "127.0.0.1"]);
-    let (cert, key) = (certificate.file("cert.pem"), certificate.file("key.pem"));
-    let stage = Stage::with(|options| {
-        options
-            .env("TOLLGATE_PROXY__TLS_CERT", cert)
-            .env("TOLLGATE_PROXY__TLS_KEY", key)
-    })
-    .await;
+    let stage = Stage::with(|options| certificate.presented_by(options)).await;
     let actor = stage.actor("enterprise", open_cap()).await;
     let url = format!("https://{}", stage.edge.addr());
     for (client, version) in [

@@ -243,6 +243,14 @@ impl Stage {
         assert_eq!((charged, holds), ([nanos; 3], 0), "{}", self.edge.logs());
     }
 
+    /// Waits until nothing is under way; each approved call was sent once and cost [`ACTUAL`].
+    pub async fn every_approved_call_is_settled(&self) {
+        self.at_rest().await;
+        let approved = self.metric("tollgate_proxy_approved_total");
+        self.settled_at(approved * ACTUAL).await;
+        assert_eq!(self.upstream.arrived() as u64, approved);
+    }
+
     /// Waits until no call is in flight and nothing waits for the store.
     pub async fn at_rest(&self) {
         self.edge.at_rest().await;

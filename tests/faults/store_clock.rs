@@ -47,10 +47,7 @@ async fn a_store_whose_clock_is_days_off_is_not_used_until_it_is_right() {
         stage.recovered().await;
         difference(&stage, |seconds| seconds == 0).await;
     }
-    stage.at_rest().await;
-    let approved = stage.metric("tollgate_proxy_approved_total");
-    stage.settled_at(approved * ACTUAL).await;
-    assert_eq!(stage.upstream.arrived() as u64, approved);
+    stage.every_approved_call_is_settled().await;
 }
 
 #[tokio::test]

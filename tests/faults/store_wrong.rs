@@ -283,10 +283,7 @@ async fn a_store_that_evicts_is_not_used() {
             .command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
         stage.recovered().await;
     }
-    stage.at_rest().await;
-    let approved = stage.metric("tollgate_proxy_approved_total");
-    stage.settled_at(approved * ACTUAL).await;
-    assert_eq!(stage.upstream.arrived() as u64, approved);
+    stage.every_approved_call_is_settled().await;
 }
 
 /// The store becomes unusable while a caller sends its body: an earlier check of the store does not count.

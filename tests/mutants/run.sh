@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Plants faults in the Rust of money and gate, one at a time (.cargo/mutants.toml says where), and lists those that no test
-# notices and equivalent.txt does not explain.
+# Plants faults in the Rust of money and gate, one at a time (.cargo/mutants.toml says where), and lists those that no
+# test notices and equivalent.txt does not explain.
 # Usage: run.sh unit [OPTION of cargo-mutants]…         by the unit tests of the crate that the fault is in
 #        run.sh end-to-end [OPTION of cargo-mutants]…   what the run before left, by the end-to-end tests in TESTS
-# SAMPLE=FIRST,LAST takes only these places of a random order of all faults, which SEED (1) chooses: 1,150 and 151,300 are
-# two samples without a common fault. The order does not change with what changes elsewhere in a file.
+# SAMPLE=FIRST,LAST takes only these places of a random order of all faults, which SEED (1) chooses: 1,150 and 151,300
+# are two samples without a common fault. The order does not change with what changes elsewhere in a file.
 # SLOW=1 runs the slow unit tests too: for what is left of chat without them.
 # Output: target/mutants; exit code 1 when a fault went unnoticed, or one that is listed was noticed.
 set -euo pipefail
@@ -42,8 +42,8 @@ run() {
   esac
 }
 
-# Its own first run, without a fault, would build all packages together, and so every dependency once more: features differ.
-# The tests of each package by itself must pass, or nothing is learned.
+# Its own first run, without a fault, would build all packages together, and so every dependency once more: features
+# differ. The tests of each package by itself must pass, or nothing is learned.
 run_unit() {
   run --baseline=skip --timeout "$LONGEST" --cargo-arg=--lib "$@"
 }

@@ -3,7 +3,7 @@
 use crate::world::{World, problem, success, text};
 use crypto::sha256_hex;
 use domain::mode::Mode;
-use harness::{Role, SessionCaller, TEST_PASSWORD, assert_fields};
+use harness::{Role, SeedUser, SessionCaller, TEST_PASSWORD, assert_fields};
 use serde_json::json;
 use store::keys;
 use store::session::SESSIONS_MAX;
@@ -11,6 +11,15 @@ use store::session::SESSIONS_MAX;
 async fn id_of(session: &SessionCaller) -> String {
     let me = success(&session.get("/api/user/me").await);
     text(&me, "/session/id").to_owned()
+}
+
+/// Asserts that a session that ended is listed no more after the next sign-in, and has no record.
+async fn is_forgotten(world: &World, user: &SeedUser, id: &str) {
+    let other = world.sign_in(user).await;
+    let list = success(&other.get("/api/user/sessions").await);
+    assert_eq!(list["total"], json!(1), "only open ones are listed");
+    let key = user.account.keys.sessions(&user.id);
+    assert_eq!(world.redis.command::<i64>(&["HEXISTS", &key, id]), 0);
 }
 
 #[tokio::test]
@@ -63,10 +72,7 @@ async fn a_pause_and_a_lifetime_end_a_session() {
     );
     set(&id, &ended);
     problem(&session.get("/v1/agents").await, 401, "SESSION_REQUIRED");
-    let other = world.sign_in(&user).await;
-    let list = success(&other.get("/api/user/sessions").await);
-    assert_eq!(list["total"], json!(1), "only open ones are listed");
-    assert_eq!(world.redis.command::<i64>(&["HEXISTS", &key, &id]), 0);
+    is_forgotten(&world, &user, &id).await;
 }
 
 /// Otherwise the session would last longer by as much as the store's clock was ahead when it was opened.
@@ -93,10 +99,7 @@ async fn a_session_from_a_clock_that_was_ahead_is_none() {
             problem(&reply, 401, "SESSION_REQUIRED");
         }
     }
-    let other = world.sign_in(&user).await;
-    let list = success(&other.get("/api/user/sessions").await);
-    assert_eq!(list["total"], json!(1), "only open ones are listed");
-    assert_eq!(world.redis.command::<i64>(&["HEXISTS", &key, &id]), 0);
+    is_forgotten(&world, &user, &id).await;
 }
 
 #[tokio::test]

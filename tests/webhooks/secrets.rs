@@ -1,16 +1,30 @@
 //! A new secret, a new master key, and the secrets in logs and store.
 
 use crate::events::{hmac, verified};
-use crate::world::{SECRET, SOON, World, accepting, problem, quick, success, text, url};
+use crate::world::{Owner, SECRET, SOON, World, accepting, problem, quick, success, text, url};
 use futures::future::{join, join_all};
 use harness::{
-    Admin, AdminOptions, Gate, GateSide, Recorded, Redis, TEST_MASTER_KEY, Wire, assert_fields, until,
+    Admin, AdminOptions, Gate, GateSide, Recorded, Redis, TEST_MASTER_KEY, Upstream, Wire, assert_fields,
+    until,
 };
 use serde_json::json;
 
 const NEW_SECRET: &str = "whsec_bmV3IHNlY3JldCBvZiB0aGUgdGVzdHM=";
 /// 32 bytes of 0x17.
 const NEW_KEY: &str = "FxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxc=";
+
+/// A webhook that got [`NEW_SECRET`] before its first delivery: its owner, its receiver and its path in the API.
+async fn delivered_with_a_new_secret(world: &World) -> (Owner, Upstream, String) {
+    let owner = world.owner().await;
+    let receiver = accepting();
+    let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
+    let path = format!("/v1/webhooks/{webhook}");
+    let reply = owner.caller.patch(&path, json!({ "secret": NEW_SECRET })).await;
+    success(&reply, 200);
+    owner.freeze("bot").await;
+    receiver.wait_for(1, SOON).await;
+    (owner, receiver, path)
+}
 
 #[tokio::test]
 async fn the_old_secret_signs_beside_the_new_one_for_a_while() {
@@ -160,14 +174,7 @@ async fn a_change_that_loses_every_race_is_a_503() {
 async fn without_an_overlap_the_old_secret_ends_at_once() {
     let none = |options: AdminOptions| quick(options).env("TOLLGATE_WEBHOOKS__SECRET_OVERLAP_HOURS", "0");
     let world = World::start_with(Redis::start(), none).await;
-    let owner = world.owner().await;
-    let receiver = accepting();
-    let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
-    let path = format!("/v1/webhooks/{webhook}");
-    let reply = owner.caller.patch(&path, json!({ "secret": NEW_SECRET })).await;
-    success(&reply, 200);
-    owner.freeze("bot").await;
-    receiver.wait_for(1, SOON).await;
+    let (_, receiver, _) = delivered_with_a_new_secret(&world).await;
     verified(&receiver.requests()[0], NEW_SECRET);
     assert_eq!(receiver.requests()[0].header("x-service-signature-old"), None);
 }
@@ -175,14 +182,7 @@ async fn without_an_overlap_the_old_secret_ends_at_once() {
 #[tokio::test]
 async fn secrets_are_sealed_and_move_to_a_new_master_key() {
     let world = World::start().await;
-    let owner = world.owner().await;
-    let receiver = accepting();
-    let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
-    let path = format!("/v1/webhooks/{webhook}");
-    let reply = owner.caller.patch(&path, json!({ "secret": NEW_SECRET })).await;
-    success(&reply, 200);
-    owner.freeze("bot").await;
-    receiver.wait_for(1, SOON).await;
+    let (owner, receiver, path) = delivered_with_a_new_secret(&world).await;
 
     let keys: Vec<String> = world.redis.command(&["KEYS", "*"]);
     for key in &keys {

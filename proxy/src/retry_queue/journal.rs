@@ -1,9 +1,9 @@
 //! The file of the retry queue: one JSON line for each item, and one file for each process, locked while the process
 //! lives.
 //!
-//! A process takes over files that are no longer locked (see [`foreign_journals`](super::foreign_journals)): at its start and periodically,
-//! since after a hand-over the old process ends later than the new one starts. The file is emptied whenever the queue
-//! becomes empty.
+//! A process takes over files that are no longer locked (see [`foreign_journals`](super::foreign_journals)): at its
+//! start and periodically, since after a hand-over the old process ends later than the new one starts. The file is
+//! emptied whenever the queue becomes empty.
 
 use super::item::Item;
 use domain::id::Kind;

@@ -1,5 +1,5 @@
-// The audit trail in the browser: filters, a verification with its progress and its good result, the signed end to keep;
-// and an entry that somebody changed in the store, which the verification names.
+// The audit trail in the browser: filters, a verification with its progress and its good result, the signed end to
+// keep; and an entry that somebody changed in the store, which the verification names.
 
 import assert from 'node:assert/strict';
 import { api, chat } from '../kit/calls.mjs';

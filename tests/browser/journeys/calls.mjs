@@ -1,5 +1,5 @@
-// Calls that people can see: which model, run and key cost what; filters that stand in the address, a file, a list that is
-// followed; usage over time; and who comes close to a limit, before a call is denied.
+// Calls that people can see: which model, run and key cost what; filters that stand in the address, a file, a list that
+// is followed; usage over time; and who comes close to a limit, before a call is denied.
 
 import assert from 'node:assert/strict';
 import { api, chat, embed, respond } from '../kit/calls.mjs';

@@ -1,5 +1,5 @@
-// Agreements between two accounts: one is made, funded and released, each by who may; one is disputed by the other side.
-// The proofs of both are downloaded and checked.
+// Agreements between two accounts: one is made, funded and released, each by who may; one is disputed by the other
+// side. The proofs of both are downloaded and checked.
 
 import assert from 'node:assert/strict';
 import { api } from '../kit/calls.mjs';

@@ -1,5 +1,5 @@
-// Facts about the dashboard that hold whoever uses it: what the first page weighs, and that a server which is away is told
-// as such, with a way to try again, and never as a blank page.
+// Facts about the dashboard that hold whoever uses it: what the first page weighs, and that a server which is away is
+// told as such, with a way to try again, and never as a blank page.
 
 import assert from 'node:assert/strict';
 import { play } from '../kit/journey.mjs';

@@ -1,5 +1,5 @@
-// The owner's first hour: signs in, makes an agent that may call, sees what it spends, caps it, reads why it was denied,
-// freezes it and lets it go on.
+// The owner's first hour: signs in, makes an agent that may call, sees what it spends, caps it, reads why it was
+// denied, freezes it and lets it go on.
 
 import assert from 'node:assert/strict';
 import { chat } from '../kit/calls.mjs';

@@ -1,5 +1,5 @@
-// Names and texts that would do harm, in every place where an account can put one: no page runs them, lets them turn the
-// text around them, or grows wider than a phone.
+// Names and texts that would do harm, in every place where an account can put one: no page runs them, lets them turn
+// the text around them, or grows wider than a phone.
 
 import assert from 'node:assert/strict';
 import { api } from '../kit/calls.mjs';

@@ -1,5 +1,5 @@
-// Long lists: the next page keeps the focus and what was shown until it is there; Back and a reload find the page of the list
-// and the place on it; a link to the list starts at its beginning. Times on the page go on.
+// Long lists: the next page keeps the focus and what was shown until it is there; Back and a reload find the page of
+// the list and the place on it; a link to the list starts at its beginning. Times on the page go on.
 
 import assert from 'node:assert/strict';
 import { api } from '../kit/calls.mjs';

@@ -1,5 +1,5 @@
-// Answers that are lost, and requests that are sent again: money moves once, a form keeps what was typed, and the receiver
-// of a webhook keeps a secret that it knows.
+// Answers that are lost, and requests that are sent again: money moves once, a form keeps what was typed, and the
+// receiver of a webhook keeps a secret that it knows.
 
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';

@@ -1,5 +1,5 @@
-// The owner's money: a deposit, a transfer that the balance does not cover and one that it does, a spend that waits for a
-// person; and an API key, which works until it is revoked.
+// The owner's money: a deposit, a transfer that the balance does not cover and one that it does, a spend that waits for
+// a person; and an API key, which works until it is revoked.
 
 import assert from 'node:assert/strict';
 import { api } from '../kit/calls.mjs';

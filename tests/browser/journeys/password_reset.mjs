@@ -1,5 +1,5 @@
-// A new password by a link of the operator: without a second factor it is enough, with one the page asks for a code of the
-// authenticator app or a recovery code. The link and the new password stay until then.
+// A new password by a link of the operator: without a second factor it is enough, with one the page asks for a code of
+// the authenticator app or a recovery code. The link and the new password stay until then.
 
 import assert from 'node:assert/strict';
 import { PERIOD_MS, codeAt, turnOnFactor } from '../kit/authenticator.mjs';

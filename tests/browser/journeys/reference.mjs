@@ -3,7 +3,8 @@
 import { play } from '../kit/journey.mjs';
 import { plan } from '../kit/stage.mjs';
 
-/** Its some hundred operations and schemas are alike, and axe-core takes a minute for all of them: one of so many stands for the rest. */
+/** Its some hundred operations and schemas are alike, and axe-core takes a minute for all of them: one of so many
+    stands for the rest. */
 const EACH = 12;
 
 await play(async (journey) => {

@@ -1,5 +1,5 @@
-// Removing a person: the dialog names the API keys that the person made and that still work, and no others; they are revoked with
-// the removal, or kept where the owner says so; who made none is removed without a question about keys.
+// Removing a person: the dialog names the API keys that the person made and that still work, and no others; they are
+// revoked with the removal, or kept where the owner says so; who made none is removed without a question about keys.
 
 import assert from 'node:assert/strict';
 import { play } from '../kit/journey.mjs';

@@ -1,5 +1,5 @@
-// Being signed in: a forged cookie and a session that was ended elsewhere lead to the sign-in page and back to where one
-// was; back, reload and deep links keep working; a call from another origin does nothing.
+// Being signed in: a forged cookie and a session that was ended elsewhere lead to the sign-in page and back to where
+// one was; back, reload and deep links keep working; a call from another origin does nothing.
 
 import assert from 'node:assert/strict';
 import { play } from '../kit/journey.mjs';

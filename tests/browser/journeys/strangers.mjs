@@ -1,4 +1,5 @@
-// The ids of one account typed into the addresses of another: every page says that there is nothing, and says nothing else.
+// The ids of one account typed into the addresses of another: every page says that there is nothing, and says nothing
+// else.
 
 import assert from 'node:assert/strict';
 import { api } from '../kit/calls.mjs';

@@ -1,5 +1,5 @@
-// Two people edit the policy of one agent at the same time: the later one is told and shown both, nothing is lost without a
-// person's word.
+// Two people edit the policy of one agent at the same time: the later one is told and shown both, nothing is lost
+// without a person's word.
 
 import assert from 'node:assert/strict';
 import { api } from '../kit/calls.mjs';

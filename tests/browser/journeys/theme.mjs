@@ -1,5 +1,5 @@
-// The theme: the system's, until light or dark is chosen in this browser; it is there before the first drawing, in every tab,
-// and can be chosen with the keyboard.
+// The theme: the system's, until light or dark is chosen in this browser; it is there before the first drawing, in
+// every tab, and can be chosen with the keyboard.
 
 import assert from 'node:assert/strict';
 import { play } from '../kit/journey.mjs';

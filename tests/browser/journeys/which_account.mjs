@@ -1,5 +1,6 @@
-// One address with the same password in several accounts (decision D74): signing in asks which one, names them apart, goes where
-// one was going, asks for the second factor of the chosen one alone; an address with one account is never asked.
+// One address with the same password in several accounts (decision D74): signing in asks which one, names them apart,
+// goes where one was going, asks for the second factor of the chosen one alone; an address with one account is never
+// asked.
 
 import assert from 'node:assert/strict';
 import { PERIOD_MS, codeAt, turnOnFactor } from '../kit/authenticator.mjs';

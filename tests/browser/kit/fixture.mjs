@@ -116,7 +116,8 @@ async function agreements(call, from, to, say) {
 /** The answer of the provider from now on; of a success with this usage. */
 export const provider = (status, message = '', usage = null) => ask('provider', { status, message, usage });
 
-/** Past days with spending by some agents and a few refusals, as the sealer keeps them: a chart needs more than today. */
+/** Past days with spending by some agents and a few refusals, as the sealer keeps them: a chart needs more than today.
+    */
 export async function history(account, agents, days) {
   const [key] = await redis('KEYS', `*/${account.id}/live/audit`);
   const today = Math.floor(Date.now() / 86_400_000);

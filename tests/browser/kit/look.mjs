@@ -35,7 +35,8 @@ export async function picture(page, name) {
 /** The rules of axe-core whose verdict the colours may change. */
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
 
-/** Violations that axe-core finds on the page, a line for each element. `rules` are those to apply, all if there are none. */
+/** Violations that axe-core finds on the page, a line for each element. `rules` are those to apply, all if there are
+    none. */
 export async function violations(page, rules = []) {
   // By the debugger's evaluation, which the page's Content-Security-Policy leaves alone.
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE);

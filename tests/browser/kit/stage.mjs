@@ -36,7 +36,8 @@ export function ask(what, content = null) {
   return answer;
 }
 
-/** An account with a user of each role and an API key of each mode: `{id, name, users: {role: {…}}, liveKey, testKey}`. */
+/** An account with a user of each role and an API key of each mode: `{id, name, users: {role: {…}}, liveKey, testKey}`.
+    */
 export const account = (name, plan, roles) => ask('account', { name, plan, roles });
 
 /** An operator's command, with `--json`; its document. */

@@ -32,7 +32,8 @@ export function Spend({ agent, onClose, onDone }) {
       say(outcomeText(answer, amount), answer.state === 'settled' ? 'ok' : 'info');
       onDone(answer.intent_id);
     } catch (error) {
-      // An intent's id alone is no refusal: answers after which the outcome is unknown, or nothing is recorded, have it too.
+      // An intent's id alone is no refusal: answers after which the outcome is unknown, or nothing is recorded, have it
+      // too.
       if (error.body?.state !== 'blocked') throw error;
       say(`Refused: ${error.message}`, 'error');
       onDone(error.body.intent_id);
