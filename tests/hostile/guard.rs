@@ -3,11 +3,18 @@
 
 use crate::fixture::{Fixture, Setup};
 use domain::mode::Mode;
-use harness::{chat_body, eventually, open_cap};
+use futures::{StreamExt, stream};
+use harness::{Caller, chat_body, eventually, open_cap};
 use serde_json::json;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(20);
+/// Spends of a tenant of an honest size: 2 MB.
+const HONEST_SPENDS: u64 = 700;
+/// Changes with short audit lines: more than half of those with which the store would be full.
+const SHORT_LINES: u64 = 5_500;
+/// Changes with 8.4 KB of audit line each: 63 MB.
+const LONG_LINES: u64 = 7_500;
 
 /// A plan without limits, the default budgets, a small store: spends with 16 kB of metadata, until the account that
 /// fills the store is refused.
@@ -65,4 +72,45 @@ async fn filled(no_archive: bool) {
     };
     eventually("its calls, too", SOON, called).await;
     // A list that the edge cannot read refuses nobody once it has expired: see `shared/store/src/account/refused.rs`.
+}
+
+/// Changes with short audit lines, then as many with 8 KB of text each: most places of the trail have short lines.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_audit_texts_behind_short_ones() {
+    let setup = Setup {
+        megabytes: 64,
+        settings: vec![
+            ("LIMITS__GUARD_SHARE", "0.3".to_owned()),
+            // Only the guard is left: nothing is archived.
+            ("AUDIT__ARCHIVE_AFTER_ENTRIES", "1000000".to_owned()),
+        ],
+        ..Setup::default()
+    };
+    let fixture = setup.start().await;
+    // Tenants of an honest size, so that the attacker is not far above the median whatever is counted of it.
+    for _ in 0..2 {
+        let account = fixture.seed.account("unlimited").await;
+        let caller = Caller::new(&fixture.admin.url(), &account.api_key(Mode::Live).await);
+        assert_eq!(caller.post("/v1/policies/bot", json!({})).await.status, 200);
+        let spends =
+            (0..HONEST_SPENDS).map(|_| caller.post("/v1/spend", json!({ "agent": "bot", "amount": "0.01" })));
+        let spent: Vec<_> = stream::iter(spends).buffer_unordered(16).collect().await;
+        assert!(spent.iter().all(|reply| reply.status == 200));
+    }
+    let caller = fixture.management(Mode::Live).await;
+    let made = caller.post("/v1/agents", json!({ "name": "bot" })).await;
+    let path = format!("/v1/agents/{}", made.json()["agent"]["id"].as_str().unwrap());
+    let text = "\u{1f600}".repeat(1_990);
+    let answers = fixture
+        .attack(SHORT_LINES + LONG_LINES, async |at| {
+            let text = if at < SHORT_LINES { "" } else { &text };
+            let body = json!({ "description": format!("{at}{text}") });
+            caller.patch(&path, body).await
+        })
+        .await;
+    Fixture::only(&answers, &[200, 429]);
+    assert!(answers[&429] > 1_000, "{answers:?}");
+    let used = fixture.redis.memory_used();
+    assert!(used < 60 << 20, "{used}");
+    assert_eq!(fixture.admin.metric("tollgate_admin_refused_accounts"), Some(1));
 }

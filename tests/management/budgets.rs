@@ -273,3 +273,48 @@ async fn an_account_with_too_many_audit_entries_waits_for_the_archive() {
     let other = world.account("enterprise").await.1;
     success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
 }
+
+#[tokio::test]
+async fn an_account_with_too_much_audit_text_waits_for_the_archive() {
+    let world = with(&[("audit_text", 100_000)]).await;
+    let account = world.seed.account("enterprise").await;
+    let caller = world.caller(&account, Mode::Live).await;
+    let made = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
+    let path = format!("/v1/agents/{}", made["agent"]["id"].as_str().unwrap());
+    let changes = AtomicU64::new(0);
+    let change = async || {
+        let change = changes.fetch_add(1, Ordering::Relaxed);
+        let text = "\u{1f600}".repeat(1_900);
+        let body = json!({ "description": format!("{change}{text}") });
+        caller.patch(&path, body).await
+    };
+    let full = async || {
+        let replies = futures::future::join_all((0..20).map(|_| change())).await;
+        replies.into_iter().find(|reply| reply.status != 200)
+    };
+    let refused = harness::eventually("the budget is used up", Duration::from_secs(30), full).await;
+    assert_eq!(
+        problem(&refused, 429, "API_KEY_RATE_LIMITED"),
+        Cause::AuditText.message()
+    );
+    // Few entries have it all.
+    let record = account.keys.record();
+    let last: u64 = world.redis.command(&["HGET", &record, "live_audit_seq"]);
+    assert!(last < 10_000, "{last}");
+    // What protects goes on, and so does another account.
+    let freeze = caller.send("POST", &format!("{path}/freeze"), &[], "").await;
+    success(&freeze, 200);
+    let other = world.account("enterprise").await.1;
+    success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
+    // The archive takes the oldest entries before their time.
+    let free = async || (change().await.status == 200).then_some(());
+    harness::eventually("the account may go on", Duration::from_secs(30), free).await;
+    let rest = async || {
+        let left: u64 = world.redis.command(&["HGET", &record, "live_audit_text"]);
+        (left <= 50_000).then_some(())
+    };
+    harness::eventually("half of the budget is free", Duration::from_secs(20), rest).await;
+    success(&caller.get("/v1/audit?limit=200").await, 200);
+    let shown = Cli::new(BINARY, world.redis.url()).json(&["account", "show", "--account", &account.id]);
+    assert_eq!(shown["budgets"]["live"]["audit_text"]["limit"], json!(67_108_864));
+}

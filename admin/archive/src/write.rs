@@ -8,7 +8,7 @@ use crate::handle::{Archive, damaged, failed};
 use sha2::{Digest, Sha256};
 use store::StoreError;
 use store::audit::archive::{Archived, RemovalOutcome};
-use store::audit::chain::{Chain, Head, Row};
+use store::audit::chain::{Chain, Head};
 use store::audit::decisions;
 
 /// Number of entries read from the store at once.
@@ -47,6 +47,7 @@ impl Archive {
             count: built.descriptor.entries,
             hash: built.hash,
             descriptor: &text,
+            text: built.text,
             lists: &built.lists,
         };
         match chain.remove_archived(&archived).await? {
@@ -140,14 +141,14 @@ async fn draft(chain: &Chain<'_>, before: Head, last: u64, entries_max: usize) -
             return Ok(draft);
         }
         // Another server archived these entries: its segment has them, and the script will refuse ours.
-        let Row::Live(entries) = chain.row(next, count).await? else {
+        let Some((entries, texts)) = chain.measured_row(next, count).await? else {
             return Ok(draft);
         };
         if entries.is_empty() {
             return Ok(draft);
         }
-        for entry in &entries {
-            let added = draft.add(entry);
+        for (entry, text) in entries.iter().zip(texts) {
+            let added = draft.add_measured(entry, text);
             let added = added.ok_or_else(|| StoreError::unexpected("an audit entry"))?;
             if !added {
                 return Ok(draft);

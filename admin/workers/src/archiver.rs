@@ -8,6 +8,7 @@ use crate::paused::PausedChains;
 use crate::rotation::Rotation;
 use crate::rounds::Rounds;
 use archive::Archive;
+use domain::budget::Budget;
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use settings::AuditSettings;
@@ -58,6 +59,9 @@ struct Rule {
     after_days: u64,
     after_entries: u64,
     segment_entries: usize,
+    /// Bytes of long lines from which on entries are moved before their time: half of their budget, so that an account
+    /// that is over it goes on once the archive has caught up.
+    text_max: u64,
 }
 
 /// Archives until the server stops. Several servers may archive concurrently: of those that move the same entries, one
@@ -83,6 +87,7 @@ async fn run_round(worker: &Archiver, memory: &mut RoundState) -> Result<(), Sto
         after_days: worker.audit.archive_after_days,
         after_entries: worker.audit.archive_after_entries,
         segment_entries: worker.audit.segment_entries,
+        text_max: worker.base.store.budgets().limit(Budget::AuditText) / 2,
     };
     let full = with_work(memory, rule, &batch).await;
     worker.context.metrics.archiving_waiting.set(level(full.len()));
@@ -161,7 +166,7 @@ impl Rule {
     }
 
     const fn is_full(&self, backlog: &ArchiveBacklog) -> bool {
-        backlog.live > self.after_entries
+        backlog.live > self.after_entries || backlog.text > self.text_max
     }
 
     fn is_old(&self, backlog: &ArchiveBacklog) -> bool {

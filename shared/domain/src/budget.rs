@@ -29,6 +29,8 @@ crate::words! {
         Refusals = "refusals",
         /// Audit entries that are not archived.
         AuditEntries = "audit_entries",
+        /// Bytes of audit entries that are not archived, of each those beyond its first KiB.
+        AuditText = "audit_text",
     }
 }
 
@@ -55,6 +57,7 @@ impl Budget {
             Self::Deposits => "deposits",
             Self::Refusals => "refused transfers and deposits under an idempotency key",
             Self::AuditEntries => "audit entries that are not archived yet",
+            Self::AuditText => "bytes of long audit entries that are not archived yet",
         }
     }
 }

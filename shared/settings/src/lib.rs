@@ -264,6 +264,7 @@ pub struct LimitSettings {
     pub deposits: u64,
     pub refusals: u64,
     pub audit_entries: u64,
+    pub audit_text: u64,
     pub guard_share: f64,
 }
 
@@ -283,6 +284,7 @@ impl LimitSettings {
             Budget::Deposits => self.deposits,
             Budget::Refusals => self.refusals,
             Budget::AuditEntries => self.audit_entries,
+            Budget::AuditText => self.audit_text,
         })
     }
 }

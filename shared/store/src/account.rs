@@ -27,6 +27,8 @@ domain::words! {
         ClosedWallets = "closed_wallets",
         /// Bytes of text in intents and escrows.
         TextBytes = "text_bytes",
+        /// Bytes of long audit lines: see `change.lua`.
+        AuditText = "audit_text",
         /// Count of transactions received from other accounts.
         TransactionsIn = "txn_in",
         /// Count of escrows that the account pays.

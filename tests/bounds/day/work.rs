@@ -129,6 +129,7 @@ impl Person {
             count: ARCHIVED,
             hash: [b'x'; 32],
             descriptor: "{}",
+            text: 0,
             lists: &lists,
         };
         let realm = self.tenant.account.keys.in_mode(MODE);

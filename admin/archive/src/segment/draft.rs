@@ -24,6 +24,7 @@ pub struct Draft {
     entries: usize,
     hash: Option<[u8; 32]>,
     text: String,
+    long_text: u64,
     from_ms: u64,
     to_ms: u64,
     lists: BTreeMap<ListName, u64>,
@@ -43,6 +44,8 @@ pub struct Built {
     pub lists: BTreeMap<ListName, u64>,
     /// The hash of the last entry.
     pub hash: [u8; 32],
+    /// Sum of the bytes that `add_measured` was given.
+    pub text: u64,
 }
 
 impl Draft {
@@ -54,6 +57,7 @@ impl Draft {
             entries: 0,
             hash: None,
             text: String::new(),
+            long_text: 0,
             from_ms: u64::MAX,
             to_ms: 0,
             lists: BTreeMap::new(),
@@ -98,6 +102,13 @@ impl Draft {
         Some(true)
     }
 
+    /// Adds the next entry like [`add`](Self::add). `text` is the [`long_text`](store::audit::long_text) of its line.
+    pub fn add_measured(&mut self, entry: &Sealed, text: u64) -> Option<bool> {
+        let is_added = self.add(entry)?;
+        self.long_text += if is_added { text } else { 0 };
+        Some(is_added)
+    }
+
     /// Builds the segment; `None` if nothing was added.
     ///
     /// # Errors
@@ -137,6 +148,7 @@ impl Draft {
             manifest,
             lists: self.lists,
             hash,
+            text: self.long_text,
         }))
     }
 }

@@ -36,8 +36,8 @@ pub(super) struct StoreUsage {
 struct AccountUsage {
     /// Approximate size in the store.
     bytes: u64,
-    /// Whether a mode has as many audit entries as its budget allows.
-    over_audit: bool,
+    /// The budget of audit entries, or of their text, that a mode has used up.
+    over_audit: Option<Cause>,
     /// Used share of each budget, in the mode with the larger share.
     shares: [f64; Budget::ALL.len()],
 }
@@ -100,7 +100,13 @@ impl AccountUsage {
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     fn add(&mut self, usage: &Usage, budgets: &Budgets) {
         self.bytes = self.bytes.saturating_add(usage.bytes());
-        self.over_audit |= usage.count(Budget::AuditEntries) >= budgets.limit(Budget::AuditEntries);
+        let audit = [
+            (Budget::AuditEntries, Cause::AuditEntries),
+            (Budget::AuditText, Cause::AuditText),
+        ];
+        let mut audit = audit.into_iter();
+        let over = audit.find(|(budget, _)| usage.count(*budget) >= budgets.limit(*budget));
+        self.over_audit = self.over_audit.or(over.map(|(_, cause)| cause));
         for (share, budget) in self.shares.iter_mut().zip(Budget::ALL) {
             let used = usage.count(budget) as f64 / budgets.limit(budget).max(1) as f64;
             *share = share.max(used);
@@ -108,7 +114,7 @@ impl AccountUsage {
     }
 }
 
-/// Returns the accounts to refuse: those over the budget of audit entries, and in a nearly full store also those that
+/// Returns the accounts to refuse: those over a budget of their audit entries, and in a nearly full store also those that
 /// use far more than the median account. If the list cannot hold all of them, it has the largest.
 fn refused(
     accounts: &HashMap<String, AccountUsage>,
@@ -121,10 +127,8 @@ fn refused(
     let median = sizes.get(sizes.len().saturating_sub(1) / 2).copied().unwrap_or(0);
     let far_above = median.saturating_mul(TIMES_MEDIAN).max(memory_max / LEAST_PART);
     let cause = |usage: &AccountUsage| {
-        if usage.over_audit {
-            return Some(Cause::AuditEntries);
-        }
-        (is_nearly_full && usage.bytes > far_above).then_some(Cause::Share)
+        let share = (is_nearly_full && usage.bytes > far_above).then_some(Cause::Share);
+        usage.over_audit.or(share)
     };
     let found = accounts
         .iter()
@@ -185,17 +189,19 @@ mod tests {
     }
 
     #[test]
-    fn an_account_over_the_budget_of_audit_entries_is_refused_at_once() {
-        let mut all = accounts(&[("a", 50), ("b", 60)]);
-        all.insert(
-            "c".to_owned(),
-            AccountUsage {
-                over_audit: true,
-                ..AccountUsage::default()
-            },
-        );
-        let list = refused(&all, false, 0);
-        assert_eq!(list, [("c".to_owned(), Cause::AuditEntries)].into());
+    fn an_account_over_a_budget_of_its_audit_entries_is_refused_at_once() {
+        for cause in [Cause::AuditEntries, Cause::AuditText] {
+            let mut all = accounts(&[("a", 50), ("b", 60)]);
+            all.insert(
+                "c".to_owned(),
+                AccountUsage {
+                    over_audit: Some(cause),
+                    ..AccountUsage::default()
+                },
+            );
+            let list = refused(&all, false, 0);
+            assert_eq!(list, [("c".to_owned(), cause)].into());
+        }
     }
 
     #[test]

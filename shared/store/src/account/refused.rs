@@ -1,5 +1,5 @@
 //! Accounts that every server refuses. Two lists under one key outside the buckets: accounts that may not create
-//! records, because they use far more of a nearly full store than others or exceed their budget of audit entries
+//! records, because they use far more of a nearly full store than others or exceed a budget of their audit entries
 //! (decision D71); and accounts that lost acknowledged writes, which may do nothing (decision D47,
 //! [`lost`](crate::versions::lost)). A worker of the admin server writes the key; each edge and admin server reads it
 //! once a second, so a call pays nothing for it.
@@ -47,6 +47,8 @@ domain::words! {
         Share = "share",
         /// The account's audit entries in the store have reached its budget.
         AuditEntries = "audit_entries",
+        /// The text of the account's audit entries in the store has reached its budget.
+        AuditText = "audit_text",
     }
 }
 
@@ -59,6 +61,9 @@ impl Cause {
             }
             Self::AuditEntries => {
                 "Your account has used up its budget of audit entries that are not archived yet. New records are refused until some are archived; reading, releasing, revoking, freezing and deleting still work. Wait 60 seconds."
+            }
+            Self::AuditText => {
+                "Your account has used up its budget of text in audit entries that are not archived yet. New records are refused until some are archived; reading, releasing, revoking, freezing and deleting still work. Wait 60 seconds."
             }
         }
     }

@@ -160,7 +160,7 @@ async fn make(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<(), St
         .unwrap_or_default();
     let args = CreateArgs {
         account_id: id,
-        entry: &audit::entry("account.created", None, actor, &data),
+        entry: &audit::entry(audit::ACCOUNT_CREATED, None, actor, &data),
         name,
         plan,
         email,

@@ -22,7 +22,7 @@ const DELIVERY_BYTES: u64 = 250;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage {
     used: [u64; Budget::ALL.len()],
-    /// Average length of an audit line that the account caused.
+    /// Average length of an audit line that the account caused, without what [`Budget::AuditText`] counts.
     line_bytes: u64,
     /// Number of deliveries of all its webhooks.
     deliveries: u64,
@@ -51,7 +51,7 @@ const fn bytes_of(budget: Budget) -> u64 {
         Budget::Keys => 900,
         Budget::Runs => 600,
         Budget::Intents => 2_000,
-        Budget::TextBytes => 1,
+        Budget::TextBytes | Budget::AuditText => 1,
         Budget::Transactions => 600,
         Budget::Escrows => 1_500,
         Budget::Deposits => 800,
@@ -109,8 +109,9 @@ impl Usage {
             Budget::Deposits => count(5),
             Budget::Refusals => refusals(field(6)),
             Budget::AuditEntries => entries,
+            Budget::AuditText => count(7),
         });
-        let deliveries = match count(7) {
+        let deliveries = match count(8) {
             0 => 0,
             _ => deliveries(store, realm).await?,
         };
@@ -161,6 +162,7 @@ fn query(realm: &Realm, ended_ms: u64) -> redis::Pipeline {
         ModeField::Escrows,
         ModeField::Deposits,
         ModeField::Refusals,
+        ModeField::AuditText,
         ModeField::Webhooks,
     ];
     let record = query.cmd("HMGET").arg(realm.record()).arg("key_seq");
@@ -219,7 +221,8 @@ mod tests {
         };
         assert_eq!(usage.bytes(), 500);
         usage.used[Budget::AuditEntries as usize] = 10;
-        usage.used[Budget::TextBytes as usize] = 7;
+        usage.used[Budget::TextBytes as usize] = 5;
+        usage.used[Budget::AuditText as usize] = 2;
         assert_eq!(usage.bytes(), 500 + 4_000 + 7);
         usage.used[Budget::Agents as usize] = 1;
         assert_eq!(usage.bytes(), 500 + 4_000 + 7 + 1_200);

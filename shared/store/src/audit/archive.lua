@@ -3,10 +3,11 @@
 --   not dispatched to webhooks yet are removed too: the dispatcher reads them from the archive.
 -- KEYS: as archive.rs names them. `base` is the extent archived before
 -- ARGV: as archive.rs names them. `hash` is that of the last entry, `descriptor` describes the segment. `lists`: for
---   each list its name among the counts, and how many of its numbers are in the segment
+--   each list its name among the counts, and how many of its numbers are in the segment. `text` is what change.lua
+--   counted of the lines in the segment, in the field `text_field` of the account
 -- Returns: {'archived'} | {'moved'} (the oldest entry is another one) | {<key>, 'disagree'} (hashes or indexes were
 --   changed manually)
--- Cost: O(entries); 8 calls, and 4 per list
+-- Cost: O(entries); 8 calls, 1 or 2 more where a line is long, and 4 per list
 local first, count = tonumber(ARGV.first), tonumber(ARGV.count)
 local last = first + count - 1
 if tonumber(call('HGET', KEYS.base, 'seq') or '0') + 1 ~= first then return {'moved'} end
@@ -32,4 +33,7 @@ for list = @KEYS.lists, #KEYS do
   if is_new then kept_bytes = kept_bytes + #name end
 end
 call('HINCRBY', KEYS.base, 'kept_bytes', kept_bytes)
+if ARGV.text ~= '0' and call('HINCRBY', KEYS.account, ARGV.text_field, format('-%s', ARGV.text)) < 0 then
+  call('HSET', KEYS.account, ARGV.text_field, '0')
+end
 return {'archived'}

@@ -1,6 +1,7 @@
 //! Twin of `claim_segment.lua`, `archive.lua` and `forget.lua`: agree on the next segment of the archive, and remove
 //! the entries that it holds.
 
+use crate::account::ModeField;
 use crate::keys::Realm;
 use crate::script::script;
 use crate::{Store, StoreError};
@@ -22,9 +23,9 @@ script! {
     kind: Timeless,
     source: [include_str!("archive.lua")],
     when_full: Run,
-    keys: struct ArchiveKeys: String { audit_log, hashes, base, segments, archived_counts, lists[..] },
+    keys: struct ArchiveKeys: String { audit_log, hashes, base, segments, archived_counts, account, lists[..] },
     /// `lists` are name and count of each list.
-    args: struct ArchiveArgs: Vec<u8> { first, count, hash, descriptor, lists[..] },
+    args: struct ArchiveArgs: Vec<u8> { first, count, hash, descriptor, text_field, text, lists[..] },
 }
 
 script! {
@@ -56,6 +57,8 @@ pub struct Archived<'a> {
     pub hash: [u8; 32],
     /// Descriptor of the segment.
     pub descriptor: &'a str,
+    /// Sum of [`long_text`](super::long_text) of the lines.
+    pub text: u64,
     /// Count of entries in each index list.
     pub lists: &'a BTreeMap<ListName, u64>,
 }
@@ -90,6 +93,7 @@ impl Archived<'_> {
             base: realm.audit_base(),
             segments: realm.audit_segments(),
             archived_counts: realm.audit_archived(),
+            account: realm.record(),
             lists,
         };
         let args = ArchiveArgs {
@@ -97,6 +101,8 @@ impl Archived<'_> {
             count: self.count.to_string().into(),
             hash: self.hash.into(),
             descriptor: self.descriptor.into(),
+            text_field: ModeField::AuditText.name(realm.mode()).into(),
+            text: self.text.to_string().into(),
             lists: list_args,
         };
         let mut reply = store.reply(&ARCHIVE, keys, args).await?;

@@ -7,13 +7,21 @@ if not account_view[1] then return {'no_account'} end
 -- that was lost in a failover, and the loss stays detectable. Beyond STEPS_END a change also counts 1, so that versions
 -- stay exact as doubles.
 local CHANGE_STEP, STEPS_END = 1048576, 2 ^ 52
+-- The length of a line that the budget of audit entries stands for. What is beyond it counts against the budget of
+-- audit text (decision D71) until the line is archived. Equals LONG_LINE in audit.rs.
+local LONG_LINE = 1024
 
--- `words`, name=value, contain what only the script knows about the change; they are appended to the entry.
-local function recorded(words)
+-- `words`, name=value, contain what only the script knows about the change; they are appended to the entry. `arrived`:
+-- the text is of another account, which has counted it.
+local function recorded(words, arrived)
   local step = tonumber(account_view[2]) < STEPS_END and CHANGE_STEP or 1
   account_view[2] = format('%d', call('HINCRBY', KEYS.account, 'version', step))
   local seq = call('HINCRBY', KEYS.account, format('%s_audit_seq', ARGV.mode), 1)
   local line = format('%d %d %s', seq, now_ms, ARGV.entry)
-  call('RPUSH', KEYS.audit_log, words and format('%s %s', line, words) or line)
+  if words then line = format('%s %s', line, words) end
+  call('RPUSH', KEYS.audit_log, line)
+  if #line > LONG_LINE and not arrived then
+    call('HINCRBY', KEYS.account, format('%s_audit_text', ARGV.mode), #line - LONG_LINE)
+  end
 end
 

@@ -6,8 +6,8 @@
 -- KEYS: for a key its record, for a session the user's sessions and the account's users.
 -- Returns: the words of the change, or {'lost'}, {'no_key'}, {'no_session'} or {'no_role'} (nothing changed), followed
 --   by generation and version, '0' without an account.
--- Cost: O(1); 1 call, and with the authority of a key 1 or of a session 2 more, which the cost of a change does not
---   include
+-- Cost: O(1); 1 call, with the authority of a key 1 or of a session 2 more, and with a long audit line 1 more, which
+--   the cost of a change does not include
 local authority = table.remove(ARGV)
 local floor_version = tonumber(table.remove(ARGV))
 local floor_generation = tonumber(table.remove(ARGV))

@@ -32,5 +32,5 @@ if not noticed and ARGV.intent ~= '' then
   local state = call('HGET', KEYS.intent, 'state')
   if not state or state == 'claimed' then keep_intent(@KEYS.intent, @KEYS.intent_index, ARGV.intent, 'settled', '', ARGV.heads, @ARGV.fields) end
 end
-recorded(not fits and 'credit=waiting' or nil)
+recorded(not fits and 'credit=waiting' or nil, true)
 return {fits and 'done' or 'too_much'}

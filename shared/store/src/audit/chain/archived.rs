@@ -1,6 +1,7 @@
 //! Archived entries: the data that the store keeps about them, and their removal.
 
 use super::{Chain, Head, to_hash};
+use crate::account::ModeField;
 use crate::audit::archive;
 use crate::audit::archive::{Archived, FORGET_BATCH, RemovalOutcome};
 use crate::audit::decisions;
@@ -26,20 +27,24 @@ pub struct ArchiveBacklog {
     pub live: u64,
     /// Time of the oldest line, in ms since 1970.
     pub oldest_ms: Option<u64>,
+    /// Bytes of long lines ([`Budget::AuditText`](domain::budget::Budget)).
+    pub text: u64,
 }
 
 impl ArchiveBacklog {
     /// Count of reads that [`ArchiveBacklog::reads`] returns.
-    pub const READS: usize = 3;
+    pub const READS: usize = 4;
 
     /// Returns the reads that it is made from.
     pub fn reads(realm: &Realm) -> Vec<Read> {
         let bucket = realm.bucket();
         let base = ["seq", "forgotten"].map(str::to_owned);
+        let text = ModeField::AuditText.name(realm.mode());
         vec![
             Read::fields(bucket, realm.audit_base(), &base),
             Read::list_length(bucket, realm.audit_hashes()),
             Read::list(bucket, realm.audit(), 0, 1),
+            Read::field(bucket, realm.record(), &text),
         ]
     }
 
@@ -48,6 +53,7 @@ impl ArchiveBacklog {
         let (archived, forgotten): (Option<u64>, Option<u64>) = answers.read()?;
         let live: u64 = answers.read()?;
         let lines: Vec<Vec<u8>> = answers.read()?;
+        let text: Option<u64> = answers.read()?;
         let archived = archived.unwrap_or(0);
         let oldest = lines.first().map(|line| Entry::of_line(archived + 1, line).at_ms);
         Some(Self {
@@ -56,6 +62,7 @@ impl ArchiveBacklog {
             movable: archived + live,
             live,
             oldest_ms: oldest,
+            text: text.unwrap_or(0),
         })
     }
 

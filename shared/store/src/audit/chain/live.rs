@@ -2,7 +2,7 @@
 
 use super::{ATTEMPTS, Chain, Extent, Head, shown, to_hash};
 use crate::StoreError;
-use crate::audit::decisions;
+use crate::audit::{decisions, long_text};
 use crate::read::Read;
 use crate::search::Search;
 use crate::time_span::{TimeSpan, Times, first_at};
@@ -93,15 +93,25 @@ impl Chain<'_> {
 
     /// Reads at most `count` sealed entries from `first` on, ascending, if the first one is in the store.
     pub async fn row(&self, first: u64, count: u64) -> Result<Row, StoreError> {
+        let measured = self.measured_row(first, count).await?;
+        Ok(measured.map_or(Row::Archived, |(entries, _)| Row::Live(entries)))
+    }
+
+    /// Reads the same, `None` for [`Row::Archived`], and of each entry the [`long_text`] of its line.
+    pub async fn measured_row(
+        &self,
+        first: u64,
+        count: u64,
+    ) -> Result<Option<(Vec<Sealed>, Vec<u64>)>, StoreError> {
         let (bucket, hashes) = (self.realm.bucket(), self.realm.audit_hashes());
         for _ in 0..ATTEMPTS {
             let (extent, _) = self.read_extent().await?;
             if first <= extent.archived.seq {
-                return Ok(Row::Archived);
+                return Ok(None);
             }
             let count = count.min((extent.sealed.seq + 1).saturating_sub(first));
             if count == 0 {
-                return Ok(Row::Live(Vec::new()));
+                return Ok(Some((Vec::new(), Vec::new())));
             }
             let from = first - extent.archived.seq - 1;
             let before = from.checked_sub(1).and_then(|rank| i64::try_from(rank).ok());
@@ -123,7 +133,9 @@ impl Chain<'_> {
                     None => extent.archived.hash,
                 },
             };
-            return shown(first, before, lines, found).map(Row::Live);
+            let texts = (first..).zip(&lines).map(|(seq, line)| long_text(seq, line));
+            let texts = texts.collect();
+            return Ok(Some((shown(first, before, lines, found)?, texts)));
         }
         Err(busy())
     }
