@@ -1,6 +1,7 @@
-//! Turns of an account at the lists whose records can be large, those of intents and escrows. A page of 200 of them
-//! takes up to 6 MB of this server's memory, and its bytes pass on the one connection to the store that all accounts
-//! share.
+//! Turns of an account at the lists whose records can be large, those of intents and escrows, and at what goes through
+//! thousands of records for one answer: sums of wallets, surveys of agents, filtered lists. A page of 200 intents takes
+//! up to 6 MB of this server's memory, and its bytes pass on the one connection to the store that all accounts share; a
+//! sum of 10,000 wallets takes 11 ms of the store's time.
 
 use axum::http::header;
 use endpoint::{Code, Problem};
@@ -8,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use turns::{Turn, Turns};
 
-/// Pages of one account that a server reads at the same time.
+/// Pages and sums of one account that a server reads at the same time.
 const AT_ONCE: usize = 2;
 /// Requests of one account that wait for a turn or read a page.
 const REQUESTS_MAX: usize = 32;
@@ -41,8 +42,7 @@ impl LargeLists {
     /// 429 if [`REQUESTS_MAX`] requests of the account are under way, or this one had no turn within [`WAIT`].
     pub(crate) async fn turn(&self, account: &str) -> Result<ListTurn, Problem> {
         let busy = || {
-            let message =
-                "The account reads more lists at once than a server does for one. Try again shortly.";
+            let message = "The account reads more lists and sums at once than a server does for one. Try again shortly.";
             Problem::new(Code::ApiKeyRateLimited, message).header(header::RETRY_AFTER, RETRY_AFTER)
         };
         let place = self.0.enter(account).map_err(|_| busy())?;

@@ -142,9 +142,13 @@ fn total(amounts: impl Iterator<Item = Nanos>) -> Nanos {
 }
 
 /// `GET /overview`
+///
+/// # Errors
+/// 400, 429 while the account reads as many lists as it may, 503.
 pub async fn get(call: Call) -> Answer {
     let days = days(&call.query(&["days"])?)?;
     let (store, realm) = (&call.state.store, call.realm());
+    let _turn = call.state.large_lists.turn(&call.caller.account).await?;
     let sealed = catch_up::catch_up(&call).await?;
     let at_ms = server_clock::now_ms(store).await?;
     let period = Period::at(at_ms);

@@ -86,11 +86,15 @@ impl<'a> RunView<'a> {
 }
 
 /// `GET /agents/{id}/runs`
+///
+/// # Errors
+/// 400, 404, 429 while the account reads as many lists as it may, 503.
 pub async fn list(call: Call) -> Answer {
     let agent = call.agent()?;
     let query = call.list_query(&["status"])?;
     let paging = call.paging(&query, "runs")?;
     let filter = select::RunFilter::of_query(&query)?;
+    let _turn = call.state.large_lists.turn(&call.caller.account).await?;
     agent::require(&call, agent).await?;
     let Selected {
         part,

@@ -37,11 +37,15 @@ struct Data {
 }
 
 /// `GET /wallet/deposits`
+///
+/// # Errors
+/// 400, 429 while the account reads as many lists as it may, 503.
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["state"])?;
     let states = DepositState::ALL.iter().map(|state| state.as_str());
     let state = value(&query, "state", states, DepositState::parse)?;
     let paging = call.paging(&query, "deposits")?;
+    let _turn = call.state.large_lists.turn(&call.caller.account).await?;
     let FilteredPage { part, is_partial } = search(&call, state, paging.page()).await?;
     Reply::ok(
         &paging
