@@ -172,10 +172,21 @@ async fn the_operator_sees_what_is_used() {
     assert_eq!(budgets("test", "transactions")["used"], json!(1));
     assert_fields!(budgets("live", "transactions"), { "used": 0 }, "the agent has no wallet");
     assert!(budgets("live", "audit_entries")["used"].as_u64().unwrap() >= 3);
+    // So are the requests of this minute, of all callers of a kind together, and how many there may be.
+    let requests = |limit: &str| shown["requests"][limit].clone();
+    assert_eq!(
+        requests("test_requests_per_minute"),
+        json!({ "used": 5, "limit": 3_000, "limitOfOne": 600 })
+    );
+    assert_eq!(
+        requests("session_requests_per_minute"),
+        json!({ "used": 0, "limit": 3_000, "limitOfOne": 600 })
+    );
     assert_eq!(shown["refused"], json!(false));
     assert!(shown["storeBytes"]["live"].as_u64().unwrap() > 3000, "{shown}");
     let table = cli.run(&["account", "show", "--account", &account.id]).stdout;
     assert!(table.contains("LIMIT") && table.contains("text_bytes"), "{table}");
+    assert!(table.contains("session_requests_per_minute"), "{table}");
     // The operator sees configured budgets.
     let cli = cli.env("TOLLGATE_LIMITS__AGENTS", "7");
     let shown = cli.json(&["account", "show", "--account", &account.id]);

@@ -11,6 +11,7 @@ use clock::now_ms;
 use domain::budget::Budget;
 use domain::id::Kind;
 use domain::mode::Mode;
+use domain::rate::Rate;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
@@ -21,6 +22,7 @@ use store::account::script::{NewAccount, PlanSet};
 use store::account::usage::Usage;
 use store::audit::OPERATOR;
 use store::keys::{AccountKeys, Realm};
+use store::technical::Limit;
 use store::user::User;
 
 /// `account …`
@@ -165,12 +167,37 @@ async fn show(context: &Context, id: &str) -> Result<Report, Failure> {
         }
         document["storeBytes"][mode.as_str()] = usage.bytes().into();
     }
+    let limits = &context.settings.limits;
+    for (modes, name, rate, most) in [
+        (
+            "test",
+            "test_requests_per_minute",
+            Rate::Test,
+            limits.test_requests_per_minute,
+        ),
+        (
+            "both",
+            "session_requests_per_minute",
+            Rate::Session,
+            limits.session_requests_per_minute,
+        ),
+    ] {
+        let limit = Limit { rate, most };
+        let used = limit.used(&context.store, &AccountKeys::new(id)).await?;
+        let of_all = limit.of_account();
+        document["requests"][name] = json!({ "used": used, "limit": of_all, "limitOfOne": most });
+        let [modes, name] = [modes, name].map(str::to_owned);
+        rows.push(vec![modes, name, used.to_string(), of_all.to_string()]);
+    }
     let refused = refused::read(&context.store).await?.room.contains_key(id);
     document["refused"] = refused.into();
     if refused {
         text = format!("{text}\nrefused     new records: the account uses too much of the store");
     }
-    let text = format!("{text}\n\n{}", table(&["MODE", "BUDGET", "USED", "LIMIT"], &rows));
+    let text = format!(
+        "{text}\n\n{}",
+        table(&["MODE", "LIMITED", "USED", "LIMIT"], &rows)
+    );
     Ok(Report::new(text, document))
 }
 

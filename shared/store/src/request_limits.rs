@@ -50,6 +50,18 @@ impl Limit {
         self.most.saturating_mul(CALLERS_AT_ONCE)
     }
 
+    /// Returns the requests of all such callers of an account in the window that is open.
+    pub async fn used(&self, store: &Store, account: &AccountKeys) -> Result<u64, StoreError> {
+        let key = account.management_rate(self.rate, ALL_CALLERS);
+        let mut query = redis::pipe();
+        query.cmd("GET").arg(&key).cmd("PTTL").arg(&key);
+        let (used, left_ms): (Option<u64>, i64) = store.pipeline(&query).await?;
+        // One that ends later than any that opens now was opened while the clock was ahead: see `technical.lua`.
+        let is_open =
+            u64::try_from(left_ms).is_ok_and(|left_ms| u128::from(left_ms) <= self.rate.window().as_millis());
+        Ok(used.filter(|_| is_open).unwrap_or(0))
+    }
+
     /// Counts one request of the key or user `id` against its own limit and that of the account.
     ///
     /// # Errors

@@ -117,8 +117,8 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "account show",
-        about: "Shows one account: name, plan, used share of its budgets, generation and version (with which the \
-                edges detect lost writes), and its users with their roles.",
+        about: "Shows one account: name, plan, used share of its budgets and technical limits, generation and version \
+                (with which the edges detect lost writes), and its users with their roles.",
         changes: "nothing.",
         examples: &["tollgate-admin account show --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --json"],
         refused: "there is no such account",
