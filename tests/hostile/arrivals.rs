@@ -46,6 +46,19 @@ async fn what_arrives_counts_against_its_senders() {
     let sealed = async || (length(victim.keys.in_mode(Mode::Test).audit_hashes()) == arrived).then_some(());
     eventually("the arrivals are sealed", SOON, sealed).await;
 
+    // The same for the long texts in them.
+    let text = |account: &SeedAccount| {
+        let field = "test_audit_text";
+        let text: Option<u64> = fixture.redis.command(&["HGET", &account.keys.record(), field]);
+        text.unwrap_or(0)
+    };
+    assert_eq!(text(&victim), 0);
+    assert!(
+        text(&fixture.attacker) > 1_000 * ENTRIES_MAX,
+        "{}",
+        text(&fixture.attacker)
+    );
+
     // Only the sender that exceeded its budget is refused, also two rounds of the guard later.
     let refused = || fixture.admin.metric("tollgate_admin_refused_accounts");
     until("an attacker is refused", async || refused() == Some(1)).await;
@@ -65,7 +78,7 @@ async fn management(fixture: &Fixture, account: &SeedAccount) -> Caller {
 async fn send(sender: &Caller, wallet: &Value, count: u64) {
     let deposit = json!({ "wallet": "user", "amount": 1, "reference": "start" });
     assert_eq!(sender.post("/v1/wallet/deposits", deposit).await.status, 200);
-    let memo = "x".repeat(480);
+    let memo = "\u{1f600}".repeat(480);
     let sent = stream::iter(0..count).map(async |_| {
         let transfer = json!({ "from": "user", "to": wallet, "amount": "0.000000001", "memo": memo });
         let reply = sender.post("/v1/wallets/transfer", transfer).await;
