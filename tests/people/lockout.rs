@@ -3,7 +3,7 @@
 use crate::world::{World, problem, success};
 use domain::mode::Mode;
 use futures::future::join_all;
-use harness::{Reply, Role, SeedAccount, SeedUser, SessionCaller, TEST_PASSWORD};
+use harness::{Reply, Role, SeedAccount, SessionCaller, TEST_PASSWORD};
 use serde_json::json;
 use store::attempts::{AttemptPermit, Attempts};
 use store::keys::{Tries, attempts};

@@ -22,7 +22,7 @@ use store::account::script::{NewAccount, PlanSet};
 use store::account::usage::Usage;
 use store::audit::OPERATOR;
 use store::keys::{AccountKeys, Realm};
-use store::technical::Limit;
+use store::request_limits::Limit;
 use store::user::User;
 
 /// `account …`

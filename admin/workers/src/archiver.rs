@@ -87,7 +87,7 @@ async fn run_round(worker: &Archiver, memory: &mut RoundState) -> Result<(), Sto
         after_days: worker.audit.archive_after_days,
         after_entries: worker.audit.archive_after_entries,
         segment_entries: worker.audit.segment_entries,
-        text_max: worker.base.store.budgets().limit(Budget::AuditText) / 2,
+        text_max: worker.context.store.budgets().limit(Budget::AuditText) / 2,
     };
     let full = with_work(memory, rule, &batch).await;
     worker.context.metrics.archiving_waiting.set(level(full.len()));

@@ -112,6 +112,11 @@ mod tests {
         agent
     }
 
+    fn with_spend_limit(mut agent: AgentSummary, spent: u64, limit: u64) -> AgentSummary {
+        (agent.wallet_day, agent.spend_limit) = (nanos(spent), Some(nanos(limit)));
+        agent
+    }
+
     #[test]
     fn own_limits_count_before_those_of_the_account_and_the_highest_share_is_first() {
         let limits = |day, month| WatchedLimits {
@@ -130,11 +135,7 @@ mod tests {
                 agent("none", 900, 900, Some(limits(None, None))),
                 agent("off", 900, 900, Some(off)),
                 agent("below", 49, 49, None),
-                AgentSummary {
-                    spend_limit: Some(nanos(10)),
-                    wallet_day: nanos(7),
-                    ..agent("wallet", 7, 7, None)
-                },
+                with_spend_limit(agent("wallet", 7, 7, None), 7, 10),
             ],
             ..Survey::default()
         };
