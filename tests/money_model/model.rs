@@ -70,6 +70,8 @@ pub struct Model {
     /// The version that each account began with.
     pub born: u64,
     pub sides: [Side; 4],
+    /// The text of the long lines that the store has in each audit log: the model knows what they say, not their length.
+    pub audit_texts: [u64; 4],
     /// The last place that was drawn of each series, by account.
     pub drawn: Drawn,
     /// Numbers that the store drew in the current action.
@@ -100,6 +102,7 @@ impl Model {
             plans: ["p".to_owned(), "p".to_owned()],
             born: 1,
             sides: Default::default(),
+            audit_texts: [0; 4],
             drawn: Drawn::default(),
             found: Drawn::default(),
             asked_escrows: 0,

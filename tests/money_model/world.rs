@@ -12,6 +12,7 @@ use crate::names::Window;
 use harness::scripts::{compare, crashing_at, install};
 use std::collections::BTreeMap;
 use store::Store;
+use store::audit::long_text;
 use store::keys::{AccountKeys, IntentIndex, Series};
 use store::script::Script;
 use store::transit::Transit;
@@ -94,7 +95,7 @@ impl World {
             return Err(format!("{act:?} answered {found:?}, expected {expected:?}"));
         }
         self.see_transits().await?;
-        let compared = compare(&self.store, &self.model.render(), &mut self.model.names).await;
+        let compared = self.compared().await;
         compared.map_err(|error| format!("after {act:?}: {error}"))?;
         self.model
             .is_conserved()
@@ -103,6 +104,24 @@ impl World {
             .await
             .map_err(|error| format!("after {act:?}: {error}"))?;
         Ok(expected)
+    }
+
+    /// Compares the store with the model.
+    async fn compared(&mut self) -> Checked {
+        for at in 0..self.model.audit_texts.len() {
+            let lines = self.audit_lines(at).await?;
+            let texts = (1..).zip(&lines).map(|(seq, line)| long_text(seq, line));
+            self.model.audit_texts[at] = texts.sum();
+        }
+        compare(&self.store, &self.model.render(), &mut self.model.names).await
+    }
+
+    /// The lines of an audit log as they are in the store.
+    pub async fn audit_lines(&self, at: At) -> Result<Vec<Vec<u8>>, String> {
+        let mut read = redis::cmd("LRANGE");
+        read.arg(realm(at).audit()).arg(0).arg(-1);
+        let lines = self.store.command(&read).await;
+        lines.map_err(|error| format!("{error:?}"))
     }
 
     /// Checks that each account's version is the one that the last script returned.
@@ -187,7 +206,7 @@ impl World {
                 script.name()
             ));
         }
-        compare(&self.store, &self.model.render(), &mut self.model.names).await
+        self.compared().await
     }
 
     /// Performs an action on the store alone.
@@ -211,7 +230,7 @@ impl World {
             }
             _ => {}
         }
-        let compared = compare(&self.store, &self.model.render(), &mut self.model.names).await;
+        let compared = self.compared().await;
         compared.map_err(|error| format!("after {act:?}, which was refused: {error}"))
     }
 

@@ -4,13 +4,43 @@ use super::stage::{START, Stage, deposit, transfer};
 use crate::act::{Act, Transfer};
 use crate::model::{MOST, Place, VERSION_STEPS_END};
 use crate::world::{Checked, World};
+use store::audit::LONG_LINE;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     own(stage).await?;
     out(stage).await?;
     refused(stage).await?;
     full(stage).await?;
+    long_lines(stage).await?;
     steps(stage).await
+}
+
+/// A line counts with what it has beyond its common length, and not before.
+async fn long_lines(stage: &Stage<'_>) -> Checked {
+    for at in [0, 3] {
+        let mut world = stage.usual().await?;
+        let [user, a] = ["user", "a"].map(|owner| world.model.place(at, owner));
+        let paid = |n: u64, memo: usize| {
+            Act::Transfer(Transfer {
+                memo: Some("m".repeat(memo)),
+                ..transfer(n, &user, &a, 1)
+            })
+        };
+        // Until numbers of entries have as many digits as the next ones.
+        for n in 11..16 {
+            world.want("done", paid(n, 1)).await?;
+        }
+        let short = world.audit_lines(at).await?.pop().map_or(0, |line| line.len());
+        for beyond in 0..2 {
+            let memo = 1 + LONG_LINE + beyond - short;
+            world.want("done", paid(16 + beyond as u64, memo)).await?;
+            let found = world.model.audit_texts[at];
+            if found != beyond as u64 {
+                return Err(format!("{found} bytes, expected {beyond}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The version rises by a step below the end of steps, then by one.

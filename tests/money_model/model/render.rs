@@ -131,6 +131,7 @@ impl Model {
             let own = self.escrows.values().filter(|escrow| escrow.at == at);
             set(format!("{mode}_escrows"), own.count());
             set(format!("{mode}_text_bytes"), self.text_bytes(at));
+            set(format!("{mode}_audit_text"), self.audit_texts[at] as usize);
             set(format!("{mode}_intent_seq"), side.last_place);
         }
         let months: BTreeSet<u64> = self.sides[at]

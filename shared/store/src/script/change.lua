@@ -18,7 +18,7 @@ local function recorded(words, arrived)
   account_view[2] = format('%d', call('HINCRBY', KEYS.account, 'version', step))
   local seq = call('HINCRBY', KEYS.account, format('%s_audit_seq', ARGV.mode), 1)
   local line = format('%d %d %s', seq, now_ms, ARGV.entry)
-  if words then line = format('%s %s', line, words) end
+  line = words and format('%s %s', line, words) or line
   call('RPUSH', KEYS.audit_log, line)
   if #line > LONG_LINE and not arrived then
     call('HINCRBY', KEYS.account, format('%s_audit_text', ARGV.mode), #line - LONG_LINE)

@@ -1,7 +1,7 @@
 -- Purpose: count one request of a test-mode API key, or of a session, against its technical limit and that of its
 --   account (decision D71).
--- KEYS: as technical.rs names them: counts of requests in a window
--- ARGV: as technical.rs names them. The first two are limits of the two keys, '' if the second one is not checked;
+-- KEYS: as request_limits.rs names them: counts of requests in a window
+-- ARGV: as request_limits.rs names them. The first two are limits of the two keys, '' if the second one is not checked;
 --   `window` is in ms
 -- Returns: {'passed'} | {'over' | 'account_over', ms until the end of the window}
 -- Cost: O(1); up to 6 calls

@@ -53,7 +53,8 @@ impl ArchiveBacklog {
         let (archived, forgotten): (Option<u64>, Option<u64>) = answers.read()?;
         let live: u64 = answers.read()?;
         let lines: Vec<Vec<u8>> = answers.read()?;
-        let text: Option<u64> = answers.read()?;
+        // One that is malformed is no reason to keep the trail in the store.
+        let text: Option<u64> = answers.read().flatten();
         let archived = archived.unwrap_or(0);
         let oldest = lines.first().map(|line| Entry::of_line(archived + 1, line).at_ms);
         Some(Self {
