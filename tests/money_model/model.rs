@@ -70,7 +70,8 @@ pub struct Model {
     /// The version that each account began with.
     pub born: u64,
     pub sides: [Side; 4],
-    /// The text of the long lines that the store has in each audit log: the model knows what they say, not their length.
+    /// The text of the long lines that the store has in each audit log: the model knows what they say, and not how
+    /// long they are.
     pub audit_texts: [u64; 4],
     /// The last place that was drawn of each series, by account.
     pub drawn: Drawn,

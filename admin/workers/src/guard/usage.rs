@@ -114,8 +114,8 @@ impl AccountUsage {
     }
 }
 
-/// Returns the accounts to refuse: those over a budget of their audit entries, and in a nearly full store also those that
-/// use far more than the median account. If the list cannot hold all of them, it has the largest.
+/// Returns the accounts to refuse: those over a budget of their audit entries, and in a nearly full store also those
+/// that use far more than the median account. If the list cannot hold all of them, it has the largest.
 fn refused(
     accounts: &HashMap<String, AccountUsage>,
     is_nearly_full: bool,

@@ -1,7 +1,7 @@
 //! Count and average length of the audit lines that an account caused itself. What arrives from another account counts
-//! against its sender (decision D71), so the entries of arrivals are left out of both. Long texts of changes are counted
-//! where they are written ([`Budget::AuditText`](domain::budget::Budget)), so the sample leaves them out: lines that
-//! were made for the sampled places move it by a few hundred bytes at most.
+//! against its sender (decision D71), so the entries of arrivals are left out of both. Long texts of changes are
+//! counted where they are written ([`Budget::AuditText`](domain::budget::Budget)), so the sample leaves them out: lines
+//! that were made for the sampled places move it by a few hundred bytes at most.
 
 use crate::audit::long_text;
 use crate::keys::Realm;
