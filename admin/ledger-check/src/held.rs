@@ -1,8 +1,7 @@
 //! Checks that each agent's held amount is exactly the sum of its open holds.
 //!
-//! Opening a hold raises the account's version. So holds and held amounts that were read at one moment are complete, if
-//! the version is still that of before the ids of the holds were read. What has ended since has no hold, and is not
-//! held.
+//! Opening a hold raises the account's version. So the two reads are consistent if the version did not change since the
+//! hold ids were listed. Holds that ended in between are in neither.
 
 use super::book::AccountMode;
 use super::drive::read_values;
@@ -87,7 +86,7 @@ impl Pass<'_> {
             .extend([VERSION.to_owned(), audit_seq].map(|field| Read::field(bucket, realm.record(), &field)));
         let (mut values, is_at_once) = read_values(store, &reads).await?;
         let after = values.split_off(count);
-        // What was read one after the other also misses calls that ended.
+        // Records that are read one after the other also miss calls that ended.
         let is_complete = match is_at_once {
             true => after.first() == before.first(),
             false => after == before,

@@ -200,7 +200,7 @@ impl<'a> Pass<'a> {
         self.found.add(invariant, records, detail);
     }
 
-    /// Adds a doubt about records of which it could not be told whether they are right.
+    /// Records that these records could not be compared.
     pub(super) fn unsure(&mut self, invariant: Invariant, records: &[&str], reason: impl Into<String>) {
         self.doubts.push(Doubt {
             invariant,

@@ -1,6 +1,6 @@
 //! Snapshots of accounts, agents and wallets: their records, and the values that their counters must have.
 
-use super::book::{AccountMode, Fields, OwnerRecord};
+use super::book::{AccountMode, Accounts, Fields, OwnerRecord};
 use super::counters::{add_month, below, month_differs};
 use super::drive::{Job, drive, read_values};
 use super::pass::Pass;
@@ -23,6 +23,17 @@ const MONTH_ATTEMPTS: usize = 20;
 enum WalletRecord {
     Owner(AccountMode, String),
     Closed(AccountMode, u64),
+}
+
+impl WalletRecord {
+    fn key(&self, accounts: &Accounts) -> (AccountMode, String) {
+        match self {
+            Self::Owner(account_mode, owner) => (*account_mode, accounts.realm(*account_mode).wallet(owner)),
+            Self::Closed(account_mode, number) => {
+                (*account_mode, accounts.realm(*account_mode).closed_wallet(*number))
+            }
+        }
+    }
 }
 
 impl Pass<'_> {
@@ -70,6 +81,11 @@ impl Pass<'_> {
             }
             wanted = self.read_between_transactions(wanted).await?;
         }
+        for record in wanted {
+            let (_, key) = record.key(self.accounts);
+            let reason = format!("its account had a transaction during each of {ATTEMPTS} reads");
+            self.unsure(Invariant::WalletBalance, &[&key], reason);
+        }
         self.check_floors().await?;
         self.check_months().await
     }
@@ -81,15 +97,7 @@ impl Pass<'_> {
     ) -> Result<Vec<WalletRecord>, StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = wanted.into_iter().map(|what| {
-            let (account_mode, key) = match &what {
-                WalletRecord::Owner(account_mode, owner) => {
-                    (*account_mode, accounts.realm(*account_mode).wallet(owner))
-                }
-                WalletRecord::Closed(account_mode, number) => (
-                    *account_mode,
-                    accounts.realm(*account_mode).closed_wallet(*number),
-                ),
-            };
+            let (account_mode, key) = what.key(accounts);
             let realm = accounts.realm(account_mode);
             let seq = || {
                 Read::field(

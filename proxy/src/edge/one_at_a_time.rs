@@ -84,7 +84,7 @@ impl std::fmt::Debug for OneAtATime {
 /// The head of a request that must wait.
 struct Waiting {
     stream: u32,
-    /// Where the head begins, and where it ends.
+    /// Positions of the first byte of the head, and of the one behind it.
     begins: usize,
     ends: usize,
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::task::unconstrained;
 
-/// How long an idle connection is kept. Shorter than the five seconds of Python and Node servers, so that a call rarely
+/// Maximum idle time of a connection. Shorter than the five seconds of Python and Node servers, so that a call rarely
 /// gets a connection that is about to close.
 const KEPT: Duration = Duration::from_secs(4);
 /// Maximum number of idle connections.

@@ -37,11 +37,11 @@ pub struct WholeAnswer {
     pub headers: HeaderMap,
     /// As it is passed on: still compressed if the provider compressed it and nothing was removed from it.
     pub body: Bytes,
-    /// What the settlement needs of a success; `None` if it cannot be read.
+    /// Usage that the settlement needs of a success; `None` if it cannot be read.
     pub reported: Option<Reported>,
 }
 
-/// What is known about an answer before it arrives.
+/// Facts about an answer that are known before it arrives.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected {
     /// The rules by which its usage is read.

@@ -40,7 +40,7 @@ pub struct CapSnapshot {
     pub day_spent: Nanos,
     /// Charged to the agent this month.
     pub month_spent: Nanos,
-    /// The agent already has one of the plan's places this month.
+    /// The agent already has a slot this month.
     pub has_slot: bool,
     /// Agents of the account that have a slot this month.
     pub slots_used: u64,

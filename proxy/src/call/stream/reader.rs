@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 pub const DRAINED_BYTES_MAX: usize = 16 << 20;
 /// Maximum wait for the usage after the last event.
 const USAGE_BEHIND_END: Duration = Duration::from_secs(2);
-/// How long, and for how many bytes, to read on after the last event. A provider should end the body at once.
+/// Time, and number of bytes, for which to read on after the last event. A provider should end the body at once.
 const TAIL: Duration = Duration::from_secs(2);
 const TAIL_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a stream that are read before other streams get their turn. A provider that never pauses, or whose

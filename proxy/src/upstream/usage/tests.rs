@@ -200,7 +200,7 @@ fn plausible_usage_is_read() {
     }
 }
 
-/// What an operator reads in the log. An answer without usage has no fault.
+/// The operator reads these faults in the log. An answer without usage has no fault.
 #[test]
 fn the_fault_of_a_usage_is_named() {
     let bounded = UsageReader {

@@ -190,7 +190,7 @@ impl Section {
             embeddings_path: path("embeddings_path")?,
             models: self.models()?,
             timeout_ms: self.number("timeout_ms", MILLISECONDS)?,
-            // Who waits longer for a whole answer waits as long for the head of a stream.
+            // A caller who waits longer for a whole answer waits as long for the head of a stream.
             stream_first_byte_ms: match self.own_number("stream_first_byte_ms", MILLISECONDS)? {
                 None => self.own_number("timeout_ms", MILLISECONDS)?,
                 own => own,

@@ -38,9 +38,9 @@ pub struct AgentSummary {
     pub day: Nanos,
     /// Charged this month.
     pub month: Nanos,
-    /// What its wallet may spend in a day.
+    /// The money that its wallet may spend in a day.
     pub spend_limit: Option<Nanos>,
-    /// What its wallet has spent today.
+    /// The money that its wallet has spent today.
     pub wallet_day: Nanos,
     /// Whether it has a wallet row or a policy. An agent may also consist of keys alone.
     has_record: bool,

@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(average(std::slice::from_ref(&long)), LONG_LINE as u64);
         let lines = [short.clone(), long, short.clone()];
         assert_eq!(average(&lines), (2 * short.len() + LONG_LINE) as u64 / 3);
-        // What calls write is in no counter, and counts in full.
+        // Lines of calls are in no counter, and count in full.
         let call = format!("7 1 A {}", "x".repeat(1_100)).into_bytes();
         assert_eq!(average(&[call]), 1_106);
     }
