@@ -244,7 +244,8 @@ const OTHERS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Each of these is lost with its master, and the next request of its account knows it, as does the check of the ledger.
+/// Each of these is lost with its master, and the next request of its account notices it, as does the check of the
+/// ledger.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_change_of_any_kind_is_noticed_by_the_next_request() {
     let world = World::start(0).await;
