@@ -29,9 +29,10 @@ impl WalletRecord {
     fn key(&self, accounts: &Accounts) -> (AccountMode, String) {
         match self {
             Self::Owner(account_mode, owner) => (*account_mode, accounts.realm(*account_mode).wallet(owner)),
-            Self::Closed(account_mode, number) => {
-                (*account_mode, accounts.realm(*account_mode).closed_wallet(*number))
-            }
+            Self::Closed(account_mode, number) => (
+                *account_mode,
+                accounts.realm(*account_mode).closed_wallet(*number),
+            ),
         }
     }
 }
