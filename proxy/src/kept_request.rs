@@ -68,8 +68,13 @@ impl KeptRequest {
     /// Records that the key is known. Returns false if the request must not be processed: its connection was closed for
     /// another one, or a limit of `limits` is reached.
     pub fn keep(&mut self, limits: &RequestLimits, account: &Arc<AccountUsage>) -> bool {
-        self.permit = self.is_http2.then(|| limits.begin(account)).flatten();
-        self.permit.is_some() == self.is_http2 && self.connection.keep()
+        if self.is_http2 {
+            self.permit = limits.begin(account);
+            if self.permit.is_none() {
+                return false;
+            }
+        }
+        self.connection.keep()
     }
 }
 

@@ -188,7 +188,7 @@ fn lines_can_be_read() {
     assert!(text("README.md").lines().count() <= README_LINES_MAX);
 }
 
-/// Whether a line of a file is a comment; not a row of a table of rustdoc or a command, which cannot be broken.
+/// Returns whether a line of a file is a comment; not a row of a table of rustdoc or a command, which cannot be broken.
 fn is_comment(file: &str, line: &str) -> bool {
     let sign = match file.rsplit_once('.') {
         Some((_, "rs" | "js" | "mjs")) => "//",

@@ -260,12 +260,12 @@ impl Model {
         self.sum(|charge| charge.period.month == self.period.month)
     }
 
-    /// Whether an agent has a slot in `month`.
+    /// Returns whether an agent has a slot in `month`.
     fn has_slot(&self, agent: &str, month: u64) -> bool {
         self.keeps_slot(agent, month) || self.users(agent, month) > 0
     }
 
-    /// Whether an agent has a slot in `month` that is not given back.
+    /// Returns whether an agent has a slot in `month` that is not given back.
     fn keeps_slot(&self, agent: &str, month: u64) -> bool {
         let extra = self.agents.get(agent).map(|agent| &agent.extra);
         extra.is_some_and(|extra| extra.contains_key(&format!("s{month}")))

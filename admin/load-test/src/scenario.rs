@@ -50,9 +50,9 @@ pub struct Phase {
     pub rate: u32,
     /// Time in which its calls begin.
     pub time: Duration,
-    /// Whether its results are reported.
+    /// Its results are reported.
     pub measured: bool,
-    /// Whether it is a step of a ramp.
+    /// It is a step of a ramp.
     pub is_step: bool,
 }
 

@@ -2,14 +2,13 @@
 //! RST_STREAM and unknown ones. The library reads, and answers, as many of them as a caller sends, and others wait
 //! meanwhile. Enforced on the connection below HTTP; beyond the limit the connection ends.
 
-use super::delegate::delegate_connection;
-use super::frames::Frames;
-use async_trait::async_trait;
-use pingora::protocols::{Shutdown, Stream};
-use std::io::{self, IoSlice};
+use super::delegate::{delegate_connection, delegate_writing};
+use super::frames::{CONTINUATION, DATA, Frames, HEADERS};
+use pingora::protocols::Stream;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::Instant;
 
 /// Frames that a connection may send at once.
@@ -20,8 +19,8 @@ const PER_SECOND: u64 = 20;
 /// edge's answer to a PING has 17 bytes and to SETTINGS 9, so that these allow less than what caused them.
 const BYTES_A_FRAME: u64 = 32;
 
-/// Types of frames that belong to a request: DATA, HEADERS and CONTINUATION, which have bounds of their own.
-const OF_REQUESTS: [u8; 3] = [0, 1, 9];
+/// Types of frames that belong to a request, which have bounds of their own.
+const OF_REQUESTS: [u8; 3] = [DATA, HEADERS, CONTINUATION];
 
 /// Frames that the connection may still send.
 #[derive(Debug)]
@@ -89,6 +88,10 @@ impl ControlLimited {
             allowance: Allowance::new(),
         }
     }
+
+    fn written(&mut self, bytes: &[u8]) {
+        self.allowance.written(bytes.len());
+    }
 }
 
 impl AsyncRead for ControlLimited {
@@ -112,46 +115,8 @@ impl AsyncRead for ControlLimited {
     }
 }
 
-impl AsyncWrite for ControlLimited {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = ready!(Pin::new(&mut this.inner).poll_write(context, bytes))?;
-        this.allowance.written(written);
-        Poll::Ready(Ok(written))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = ready!(Pin::new(&mut this.inner).poll_write_vectored(context, pieces))?;
-        this.allowance.written(written);
-        Poll::Ready(Ok(written))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
-    }
-}
-
-#[async_trait]
-impl Shutdown for ControlLimited {
-    async fn shutdown(&mut self) {
-        self.inner.shutdown().await;
-    }
-}
-
 delegate_connection!(ControlLimited);
+delegate_writing!(ControlLimited);
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,5 @@
-//! Macro that implements Pingora's connection traits by an inner connection, except reading, writing and shutting down.
+//! Macros that implement a connection by an inner one: Pingora's traits except reading, writing and shutting down; and,
+//! for a connection that only observes what is written, these two.
 
 /// Implements the traits of a Pingora connection, apart from reading, writing and shutting down, by the field `inner`.
 macro_rules! delegate_connection {
@@ -53,4 +54,65 @@ macro_rules! delegate_connection {
     };
 }
 
-pub(super) use delegate_connection;
+/// Implements writing and shutting down by the field `inner`. The method `written` gets all bytes that were written.
+macro_rules! delegate_writing {
+    ($Type:ty) => {
+        impl tokio::io::AsyncWrite for $Type {
+            fn poll_write(
+                self: std::pin::Pin<&mut Self>,
+                context: &mut std::task::Context<'_>,
+                bytes: &[u8],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                let this = self.get_mut();
+                let polled = std::pin::Pin::new(&mut this.inner).poll_write(context, bytes);
+                let written = std::task::ready!(polled)?;
+                this.written(&bytes[..written]);
+                std::task::Poll::Ready(Ok(written))
+            }
+
+            fn poll_write_vectored(
+                self: std::pin::Pin<&mut Self>,
+                context: &mut std::task::Context<'_>,
+                pieces: &[std::io::IoSlice<'_>],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                let this = self.get_mut();
+                let polled = std::pin::Pin::new(&mut this.inner).poll_write_vectored(context, pieces);
+                let written = std::task::ready!(polled)?;
+                let mut left = written;
+                for piece in pieces {
+                    let count = left.min(piece.len());
+                    this.written(&piece[..count]);
+                    left -= count;
+                }
+                std::task::Poll::Ready(Ok(written))
+            }
+
+            fn is_write_vectored(&self) -> bool {
+                self.inner.is_write_vectored()
+            }
+
+            fn poll_flush(
+                mut self: std::pin::Pin<&mut Self>,
+                context: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                std::pin::Pin::new(&mut self.inner).poll_flush(context)
+            }
+
+            fn poll_shutdown(
+                mut self: std::pin::Pin<&mut Self>,
+                context: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                std::pin::Pin::new(&mut self.inner).poll_shutdown(context)
+            }
+        }
+
+        #[async_trait::async_trait]
+        impl pingora::protocols::Shutdown for $Type {
+            async fn shutdown(&mut self) {
+                self.inner.shutdown().await;
+            }
+        }
+    };
+}
+
+pub(super) use {delegate_connection, delegate_writing};

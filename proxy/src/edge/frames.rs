@@ -2,7 +2,14 @@
 
 /// Length of the preface of HTTP/2, which precedes the first frame of a client.
 const PREFACE_BYTES: u64 = 24;
-const FRAME_HEAD_BYTES: usize = 9;
+pub const FRAME_HEAD_BYTES: usize = 9;
+/// Types of frames.
+pub const DATA: u8 = 0;
+pub const HEADERS: u8 = 1;
+pub const RST_STREAM: u8 = 3;
+pub const CONTINUATION: u8 = 9;
+/// Flag of DATA and HEADERS.
+pub const END_STREAM: u8 = 1;
 /// The highest bit of a stream's number is reserved.
 const STREAM_BITS: u32 = u32::MAX >> 1;
 
@@ -47,7 +54,7 @@ impl Frames {
         let skipped = usize::try_from(self.payload_left).map_or(bytes.len(), |left| left.min(bytes.len()));
         self.payload_left -= skipped as u64;
         *bytes = &bytes[skipped..];
-        let taken = bytes.len().min(FRAME_HEAD_BYTES - self.received);
+        let taken = bytes.len().min(self.head_left());
         self.head[self.received..self.received + taken].copy_from_slice(&bytes[..taken]);
         self.received += taken;
         *bytes = &bytes[taken..];
@@ -64,14 +71,9 @@ impl Frames {
         })
     }
 
-    /// Returns the number of bytes of an incomplete head.
-    pub const fn received(&self) -> usize {
-        self.received
-    }
-
-    /// Returns the number of bytes of a whole head.
-    pub const fn head_bytes() -> usize {
-        FRAME_HEAD_BYTES
+    /// Returns the number of bytes of the next head that are still to come.
+    pub const fn head_left(&self) -> usize {
+        FRAME_HEAD_BYTES - self.received
     }
 }
 

@@ -3,23 +3,16 @@
 //! each connection, and leave their answers unread. Enforced below HTTP: the head of a further request stays unread,
 //! with all that is behind it.
 
-use super::delegate::delegate_connection;
-use super::frames::{FrameHead, Frames};
-use async_trait::async_trait;
+use super::delegate::{delegate_connection, delegate_writing};
+use super::frames::{DATA, END_STREAM, FrameHead, Frames, HEADERS, RST_STREAM};
 use connections::limit::Requests;
-use pingora::protocols::{Shutdown, Stream};
-use std::io::{self, IoSlice};
+use pingora::protocols::Stream;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-/// Flag of DATA and HEADERS.
-const END_STREAM: u8 = 1;
+use tokio::io::{AsyncRead, ReadBuf};
 
 /// The requests of an HTTP/2 connection.
 #[derive(Debug)]
@@ -65,14 +58,10 @@ pub struct OneAtATime {
     unanswered: Option<u32>,
     /// The highest stream of a request.
     last: u32,
-    /// Bytes that were received and not read: from the head of [`Self::next`] on.
+    /// Bytes that were received and not read.
     held: Vec<u8>,
-    /// Number of held bytes that may be read.
-    readable: usize,
-    /// Position in `held` behind the head of the next request.
-    behind_head: usize,
-    /// The stream of the request at which `held` begins.
-    next: Option<u32>,
+    /// The head in `held` that must wait, with all behind it.
+    waiting: Option<WaitingHead>,
 }
 
 impl std::fmt::Debug for OneAtATime {
@@ -81,12 +70,24 @@ impl std::fmt::Debug for OneAtATime {
     }
 }
 
-/// The head of a request that must wait.
-struct Waiting {
+/// The head of a request that must wait, and its place in received bytes.
+#[derive(Clone, Copy)]
+struct WaitingHead {
     stream: u32,
     /// Positions of the first byte of the head, and of the one behind it.
     begins: usize,
     ends: usize,
+}
+
+impl WaitingHead {
+    /// Returns its place in the bytes from `start` on.
+    const fn from(self, start: usize) -> Self {
+        Self {
+            begins: self.begins - start,
+            ends: self.ends - start,
+            ..self
+        }
+    }
 }
 
 impl OneAtATime {
@@ -99,9 +100,7 @@ impl OneAtATime {
             unanswered: None,
             last: 0,
             held: Vec::new(),
-            readable: 0,
-            behind_head: 0,
-            next: None,
+            waiting: None,
         }
     }
 
@@ -113,53 +112,40 @@ impl OneAtATime {
     }
 
     /// Reads the frames of `bytes` from `at` on, up to the head of a request that must wait.
-    fn read_frames(&mut self, bytes: &[u8], at: usize) -> Option<Waiting> {
+    fn read_frames(&mut self, bytes: &[u8], at: usize) -> Option<WaitingHead> {
         let mut rest = &bytes[at..];
         loop {
-            let begun = self.received.received();
-            let before = bytes.len() - rest.len();
-            let head = self.received.next_head(&mut rest)?;
-            let ends = bytes.len() - rest.len();
-            let opens = head.kind == HEADERS && head.stream > self.last;
-            if opens {
-                self.last = head.stream;
+            // Less than a whole head if its first bytes were read before.
+            let head_bytes = self.received.head_left();
+            let FrameHead { kind, stream, .. } = self.received.next_head(&mut rest)?;
+            if kind == HEADERS && stream > self.last {
+                self.last = stream;
                 if !self.is_open() {
-                    // The first bytes of the head may have been read before.
-                    let begins = match begun {
-                        0 => ends - Frames::head_bytes(),
-                        _ => before,
-                    };
-                    return Some(Waiting {
-                        stream: head.stream,
-                        begins,
+                    let ends = bytes.len() - rest.len();
+                    return Some(WaitingHead {
+                        stream,
+                        begins: ends - head_bytes,
                         ends,
                     });
                 }
-                self.unanswered = Some(head.stream);
-            } else if head.kind == RST_STREAM {
-                self.ended(head.stream);
+                self.unanswered = Some(stream);
+            } else if kind == RST_STREAM {
+                self.ended(stream);
             }
         }
     }
 
-    /// Reads the held bytes on, once the next request may be read.
-    fn go_on(&mut self) {
-        let Some(stream) = self.next.take() else { return };
-        self.unanswered = Some(stream);
+    /// Reads the held bytes on, behind the head that waited.
+    fn go_on(&mut self, waited: WaitingHead) {
+        self.unanswered = Some(waited.stream);
         let held = std::mem::take(&mut self.held);
-        let waiting = self.read_frames(&held, self.behind_head);
+        self.waiting = self.read_frames(&held, waited.ends);
         self.held = held;
-        self.readable = self.held.len();
-        if let Some(waiting) = waiting {
-            self.hold(&waiting, 0);
-        }
     }
 
-    /// Lets the bytes before the head of `waiting` be read. Its positions are `offset` bytes behind those in `held`.
-    fn hold(&mut self, waiting: &Waiting, offset: usize) {
-        self.readable = waiting.begins - offset;
-        self.behind_head = waiting.ends - offset;
-        self.next = Some(waiting.stream);
+    /// Returns the number of held bytes that may be read.
+    fn readable(&self) -> usize {
+        self.waiting.map_or(self.held.len(), |waiting| waiting.begins)
     }
 
     /// Notes that a stream has ended. Returns whether it was the one that has no answer.
@@ -171,8 +157,11 @@ impl OneAtATime {
         was_unanswered
     }
 
-    /// Reads the frames of an answer.
+    /// Reads the frames of answers, while the caller is unknown.
     fn written(&mut self, mut bytes: &[u8]) {
+        if self.served.requests.is_known() {
+            return;
+        }
         while let Some(FrameHead { kind, flags, stream }) = self.sent.next_head(&mut bytes) {
             let is_last = matches!(kind, DATA | HEADERS) && flags & END_STREAM != 0;
             if (is_last || kind == RST_STREAM) && self.ended(stream) {
@@ -190,20 +179,20 @@ impl AsyncRead for OneAtATime {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
-            if this.readable > 0 {
-                let count = this.readable.min(buffer.remaining());
+            let readable = this.readable();
+            if readable > 0 {
+                let count = readable.min(buffer.remaining());
                 buffer.put_slice(&this.held[..count]);
                 this.held.drain(..count);
-                this.readable -= count;
-                this.behind_head = this.behind_head.saturating_sub(count);
+                this.waiting = this.waiting.map(|waiting| waiting.from(count));
                 return Poll::Ready(Ok(()));
             }
-            if this.next.is_some() {
+            if let Some(waiting) = this.waiting {
                 this.served.requests.wake_when_known(context);
                 if !this.is_open() {
                     return Poll::Pending;
                 }
-                this.go_on();
+                this.go_on(waiting);
                 continue;
             }
             this.held = Vec::new();
@@ -216,68 +205,23 @@ impl AsyncRead for OneAtATime {
             let Some(waiting) = this.read_frames(received, 0) else {
                 return Poll::Ready(Ok(()));
             };
-            this.held = received[waiting.begins..].to_vec();
-            this.hold(&waiting, waiting.begins);
-            buffer.set_filled(before + waiting.begins);
-            if waiting.begins > 0 {
+            let begins = waiting.begins;
+            this.held = received[begins..].to_vec();
+            this.waiting = Some(waiting.from(begins));
+            buffer.set_filled(before + begins);
+            if begins > 0 {
                 return Poll::Ready(Ok(()));
             }
         }
     }
 }
 
-impl AsyncWrite for OneAtATime {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = ready!(Pin::new(&mut this.inner).poll_write(context, bytes))?;
-        if !this.served.requests.is_known() {
-            this.written(&bytes[..written]);
-        }
-        Poll::Ready(Ok(written))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = ready!(Pin::new(&mut this.inner).poll_write_vectored(context, pieces))?;
-        if !this.served.requests.is_known() {
-            let mut left = written;
-            for piece in pieces {
-                let count = left.min(piece.len());
-                this.written(&piece[..count]);
-                left -= count;
-            }
-        }
-        Poll::Ready(Ok(written))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
-    }
-}
-
-#[async_trait]
-impl Shutdown for OneAtATime {
-    async fn shutdown(&mut self) {
-        self.inner.shutdown().await;
-    }
-}
-
 delegate_connection!(OneAtATime);
+delegate_writing!(OneAtATime);
 
 #[cfg(test)]
 mod tests {
+    use super::super::frames::FRAME_HEAD_BYTES;
     use super::super::frames::tests::frame;
     use super::*;
     use connections::limit::ConnectionLimit;
@@ -414,7 +358,7 @@ mod tests {
                     read.extend(fixture.read(read_in).await);
                     // The first bytes of the next head may be read, but never all of them.
                     let whole = PREFACE.len() + (number as usize + 1) * request(1).len();
-                    assert!((whole..whole + Frames::head_bytes()).contains(&read.len()));
+                    assert!((whole..whole + FRAME_HEAD_BYTES).contains(&read.len()));
                     fixture.answer(2 * number + 1).await;
                 }
                 assert_eq!(read, sent);

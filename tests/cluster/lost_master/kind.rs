@@ -105,7 +105,7 @@ impl Kind {
         }
     }
 
-    /// Whether the reply waits for `store.durability`. The loss of another change is noticed instead.
+    /// Returns whether the reply waits for `store.durability`. The loss of another change is noticed instead.
     pub fn is_confirmed(self) -> bool {
         self != Close
     }
