@@ -1,4 +1,4 @@
-//! Twin of `technical.lua`: the technical limits of test-mode API keys and of sessions (decision D71).
+//! Twin of `request_limits.lua`: the technical limits of test-mode API keys and of sessions (decision D71).
 
 use crate::keys::AccountKeys;
 use crate::script::script;
@@ -10,7 +10,7 @@ script! {
     /// Counts one request. Runs on a full store: a session that freezes an agent is counted like any other.
     pub static TECHNICAL = "technical_count",
     kind: Timeless,
-    source: [include_str!("technical/technical.lua")],
+    source: [include_str!("request_limits/request_limits.lua")],
     when_full: Run,
     /// Requests in a window.
     keys: struct CountKeys: String { of_caller, of_account },
@@ -56,7 +56,7 @@ impl Limit {
         let mut query = redis::pipe();
         query.cmd("GET").arg(&key).cmd("PTTL").arg(&key);
         let (used, left_ms): (Option<u64>, i64) = store.pipeline(&query).await?;
-        // One that ends later than any that opens now was opened while the clock was ahead: see `technical.lua`.
+        // One that ends later than any that opens now was opened while the clock was ahead: see `request_limits.lua`.
         let is_open =
             u64::try_from(left_ms).is_ok_and(|left_ms| u128::from(left_ms) <= self.rate.window().as_millis());
         Ok(used.filter(|_| is_open).unwrap_or(0))
