@@ -2,6 +2,7 @@
 //! of those over HTTP/2 is limited. Over HTTP/1 there are no more than connections, but one over HTTP/2 has a hundred.
 
 use crate::account_usage::{AccountUsage, RequestPermit, add_within};
+use crate::http2_requests::{Http2Requests, WithKnownKey};
 use connections::limit::Keeper;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,16 +52,17 @@ impl RequestLimits {
 #[derive(Debug, Default)]
 pub struct KeptRequest {
     connection: Keeper,
-    is_http2: bool,
-    permit: Option<Permit>,
+    /// The requests of its connection, over HTTP/2.
+    http2: Option<Arc<Http2Requests>>,
+    permit: Option<(Permit, WithKnownKey)>,
 }
 
 impl KeptRequest {
     /// Creates the handle of a request of a connection.
-    pub const fn new(connection: Keeper, is_http2: bool) -> Self {
+    pub const fn new(connection: Keeper, http2: Option<Arc<Http2Requests>>) -> Self {
         Self {
             connection,
-            is_http2,
+            http2,
             permit: None,
         }
     }
@@ -68,11 +70,11 @@ impl KeptRequest {
     /// Records that the key is known. Returns false if the request must not be processed: its connection was closed for
     /// another one, or a limit of `limits` is reached.
     pub fn keep(&mut self, limits: &RequestLimits, account: &Arc<AccountUsage>) -> bool {
-        if self.is_http2 {
-            self.permit = limits.begin(account);
-            if self.permit.is_none() {
+        if let Some(requests) = &self.http2 {
+            let Some(permit) = limits.begin(account) else {
                 return false;
-            }
+            };
+            self.permit = Some((permit, requests.key_is_known()));
         }
         self.connection.keep()
     }
@@ -87,7 +89,7 @@ mod tests {
         let limits = RequestLimits::new(4);
         let accounts = <[Arc<AccountUsage>; 4]>::default();
         let kept = |account: usize| {
-            let mut request = KeptRequest::new(Keeper::default(), true);
+            let mut request = KeptRequest::new(Keeper::default(), Some(Arc::default()));
             request.keep(&limits, &accounts[account]).then_some(request)
         };
         let mut of_first: Vec<_> = (0..2).map(|_| kept(0).unwrap()).collect();

@@ -14,6 +14,7 @@ mod edge;
 #[cfg(test)]
 mod fixture;
 mod gauges;
+mod http2_requests;
 mod kept_request;
 mod key_owners;
 mod large_bodies;

@@ -9,9 +9,10 @@ use super::connections::Connections;
 use super::control_limited::ControlLimited;
 use super::head::Head;
 use super::head_limited::HeadLimited;
-use super::one_at_a_time::{OneAtATime, ServedRequests};
 use super::preface;
 use super::state::EdgeState;
+use super::unknown_limited::UnknownLimited;
+use crate::http2_requests::Http2Requests;
 use async_trait::async_trait;
 use connections::bursts::Bursts;
 use connections::limit::{OpenConnection, Requests};
@@ -128,11 +129,11 @@ impl EdgeApp {
             }
             None => connection,
         };
-        let served = is_h2.then(|| Arc::new(ServedRequests::new(requests.clone())));
-        let connection = match &served {
-            Some(served) => {
+        let http2 = is_h2.then(Arc::<Http2Requests>::default);
+        let connection = match &http2 {
+            Some(requests) => {
                 let limited = Box::new(ControlLimited::new(connection));
-                Box::new(OneAtATime::new(limited, Arc::clone(served)))
+                Box::new(UnknownLimited::new(limited, Arc::clone(requests)))
             }
             None => connection,
         };
@@ -140,7 +141,7 @@ impl EdgeApp {
             Arc::clone(&self.proxy),
             head,
             requests,
-            served,
+            http2,
             self.bursts.connection(),
         ));
         match is_h2 {

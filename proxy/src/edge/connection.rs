@@ -1,10 +1,10 @@
 //! One connection of a caller: passes each of its requests, over HTTP/1.1 and HTTP/2, to the proxy.
 
 use super::head::Head;
-use super::one_at_a_time::ServedRequests;
 use super::write::KEEP_ALIVE;
 use super::{Edge, detached_stream, request_scope};
 use crate::boxed;
+use crate::http2_requests::Http2Requests;
 use bytes::BytesMut;
 use connections::bursts::Burst;
 use connections::limit::Requests;
@@ -22,7 +22,7 @@ use std::task::{Poll, ready};
 use tokio::io::{AsyncRead as _, ReadBuf};
 use tokio::time::timeout;
 
-/// Concurrent requests of an HTTP/2 connection whose caller is known. Those of others are read one at a time.
+/// Concurrent requests of an HTTP/2 connection. Of those whose keys are not known yet, fewer are read at once.
 const STREAMS_MAX: u32 = 100;
 /// Longest head of a request over HTTP/2, with 32 bytes more for each header. The headers of a head take up to six
 /// times that in memory, since they are sent compressed and each takes a place of its own.
@@ -44,8 +44,8 @@ pub(super) struct Connection {
     proxy: Arc<HttpProxy<Edge>>,
     head: Arc<Head>,
     requests: Requests,
-    /// Counts the requests of an HTTP/2 connection that are being served.
-    served: Option<Arc<ServedRequests>>,
+    /// Those of an HTTP/2 connection.
+    http2: Option<Arc<Http2Requests>>,
     burst: Burst,
 }
 
@@ -54,14 +54,14 @@ impl Connection {
         proxy: Arc<HttpProxy<Edge>>,
         head: Arc<Head>,
         requests: Requests,
-        served: Option<Arc<ServedRequests>>,
+        http2: Option<Arc<Http2Requests>>,
         burst: Burst,
     ) -> Self {
         Self {
             proxy,
             head,
             requests,
-            served,
+            http2,
             burst,
         }
     }
@@ -144,15 +144,15 @@ impl HttpServerApp for Connection {
             // Otherwise Pingora drops a request that arrived together with the one before.
             false => session.set_pipelining_enabled(true),
         }
-        let being_served = self.served.as_ref().map(ServedRequests::begin);
+        let in_progress = self.http2.as_ref().map(Http2Requests::begin);
         let serving = self.proxy.process_new_http(session, shutdown);
-        let serving = request_scope::scope(self.requests.clone(), serving);
+        let serving = request_scope::scope(self.requests.clone(), self.http2.clone(), serving);
         boxed::future(move || async move {
             let connection = match self.burst.serve(pin!(serving)).await {
                 (served, None) => served,
                 (_, Some(stream)) => Box::pin(stream.write()).await,
             };
-            drop(being_served);
+            drop(in_progress);
             connection
         })
     }

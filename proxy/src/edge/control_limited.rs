@@ -84,14 +84,18 @@ impl ControlLimited {
     pub fn new(inner: Stream) -> Self {
         Self {
             inner,
-            frames: Frames::of_client(),
+            frames: Frames::new(),
             allowance: Allowance::new(),
         }
     }
 
-    fn written(&mut self, bytes: &[u8]) {
-        self.allowance.written(bytes.len());
+    fn written(&mut self, polled: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(bytes)) = polled {
+            self.allowance.written(*bytes);
+        }
     }
+
+    const fn flushed(&self, _polled: &Poll<io::Result<()>>) {}
 }
 
 impl AsyncRead for ControlLimited {

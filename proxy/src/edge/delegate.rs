@@ -1,5 +1,5 @@
 //! Macros that implement a connection by an inner one: Pingora's traits except reading, writing and shutting down; and,
-//! for a connection that only observes what is written, these two.
+//! for a connection that only observes writing, these two.
 
 /// Implements the traits of a Pingora connection, apart from reading, writing and shutting down, by the field `inner`.
 macro_rules! delegate_connection {
@@ -54,7 +54,7 @@ macro_rules! delegate_connection {
     };
 }
 
-/// Implements writing and shutting down by the field `inner`. The method `written` gets all bytes that were written.
+/// Implements writing and shutting down by the field `inner`. The methods `written` and `flushed` get what it returns.
 macro_rules! delegate_writing {
     ($Type:ty) => {
         impl tokio::io::AsyncWrite for $Type {
@@ -65,9 +65,8 @@ macro_rules! delegate_writing {
             ) -> std::task::Poll<std::io::Result<usize>> {
                 let this = self.get_mut();
                 let polled = std::pin::Pin::new(&mut this.inner).poll_write(context, bytes);
-                let written = std::task::ready!(polled)?;
-                this.written(&bytes[..written]);
-                std::task::Poll::Ready(Ok(written))
+                this.written(&polled);
+                polled
             }
 
             fn poll_write_vectored(
@@ -77,14 +76,8 @@ macro_rules! delegate_writing {
             ) -> std::task::Poll<std::io::Result<usize>> {
                 let this = self.get_mut();
                 let polled = std::pin::Pin::new(&mut this.inner).poll_write_vectored(context, pieces);
-                let written = std::task::ready!(polled)?;
-                let mut left = written;
-                for piece in pieces {
-                    let count = left.min(piece.len());
-                    this.written(&piece[..count]);
-                    left -= count;
-                }
-                std::task::Poll::Ready(Ok(written))
+                this.written(&polled);
+                polled
             }
 
             fn is_write_vectored(&self) -> bool {
@@ -92,10 +85,13 @@ macro_rules! delegate_writing {
             }
 
             fn poll_flush(
-                mut self: std::pin::Pin<&mut Self>,
+                self: std::pin::Pin<&mut Self>,
                 context: &mut std::task::Context<'_>,
             ) -> std::task::Poll<std::io::Result<()>> {
-                std::pin::Pin::new(&mut self.inner).poll_flush(context)
+                let this = self.get_mut();
+                let polled = std::pin::Pin::new(&mut this.inner).poll_flush(context);
+                this.flushed(&polled);
+                polled
             }
 
             fn poll_shutdown(

@@ -1,4 +1,4 @@
-//! The frames of an HTTP/2 connection in the bytes of one direction, wherever the borders of the pieces fall.
+//! The frames that a client of HTTP/2 sends, in the bytes of its connection, wherever the borders of the pieces fall.
 
 /// Length of the preface of HTTP/2, which precedes the first frame of a client.
 const PREFACE_BYTES: u64 = 24;
@@ -6,10 +6,7 @@ pub const FRAME_HEAD_BYTES: usize = 9;
 /// Types of frames.
 pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
-pub const RST_STREAM: u8 = 3;
 pub const CONTINUATION: u8 = 9;
-/// Flag of DATA and HEADERS.
-pub const END_STREAM: u8 = 1;
 /// The highest bit of a stream's number is reserved.
 const STREAM_BITS: u32 = u32::MAX >> 1;
 
@@ -17,11 +14,10 @@ const STREAM_BITS: u32 = u32::MAX >> 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHead {
     pub kind: u8,
-    pub flags: u8,
     pub stream: u32,
 }
 
-/// Position between the frames of one direction.
+/// Position between the frames.
 #[derive(Debug)]
 pub struct Frames {
     /// Bytes of a payload, or of the preface, that are still to come.
@@ -32,18 +28,10 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The frames of a client, behind its preface.
-    pub const fn of_client() -> Self {
+    /// The frames behind the preface.
+    pub const fn new() -> Self {
         Self {
             payload_left: PREFACE_BYTES,
-            ..Self::of_server()
-        }
-    }
-
-    /// The frames of a server.
-    pub const fn of_server() -> Self {
-        Self {
-            payload_left: 0,
             head: [0; FRAME_HEAD_BYTES],
             received: 0,
         }
@@ -61,12 +49,11 @@ impl Frames {
         if self.received < FRAME_HEAD_BYTES {
             return None;
         }
-        let [a, b, c, kind, flags, stream @ ..] = self.head;
+        let [a, b, c, kind, _flags, stream @ ..] = self.head;
         self.payload_left = u32::from_be_bytes([0, a, b, c]).into();
         self.received = 0;
         Some(FrameHead {
             kind,
-            flags,
             stream: u32::from_be_bytes(stream) & STREAM_BITS,
         })
     }
@@ -103,15 +90,15 @@ pub mod tests {
             bytes.extend(frame(kind, flags, stream, payload));
         }
         for piece in [1, 2, 9, 10, 1000, bytes.len()] {
-            let mut frames = Frames::of_client();
+            let mut frames = Frames::new();
             let mut found = Vec::new();
             for mut piece in bytes.chunks(piece) {
                 while let Some(head) = frames.next_head(&mut piece) {
-                    found.push((head.kind, head.flags, head.stream));
+                    found.push((head.kind, head.stream));
                 }
                 assert!(piece.is_empty());
             }
-            let expected = sent.map(|(kind, flags, stream, _)| (kind, flags, stream));
+            let expected = sent.map(|(kind, _, stream, _)| (kind, stream));
             assert_eq!(found, expected, "in pieces of {piece}");
         }
     }

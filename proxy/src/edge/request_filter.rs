@@ -34,7 +34,7 @@ pub(super) async fn answer(
 ) -> Result<bool> {
     let no_answer = || Error::new_in(InternalError);
     let state = state.ok_or_else(no_answer)?;
-    let mut kept = request_scope::kept_request(session);
+    let mut kept = request_scope::kept_request();
     let (reply, stream) = reply(state, session, &mut kept).await;
     let Some(stream) = stream else {
         return state.writer.write(session, reply).await.map(|()| true);

@@ -3,11 +3,12 @@
 //! that serves the request.
 
 use super::detached_stream::DetachedStream;
+use crate::http2_requests::Http2Requests;
 use crate::kept_request::KeptRequest;
 use connections::limit::{Keeper, Requests};
-use pingora::protocols::http::ServerSession;
 use std::cell::Cell;
 use std::pin::pin;
+use std::sync::Arc;
 use tokio::task::futures::TaskLocalFuture;
 
 tokio::task_local! {
@@ -16,6 +17,8 @@ tokio::task_local! {
 
 struct RequestScope {
     requests: Requests,
+    /// The requests of its connection, over HTTP/2.
+    http2: Option<Arc<Http2Requests>>,
     detached: Cell<Option<Box<DetachedStream>>>,
 }
 
@@ -23,10 +26,12 @@ struct RequestScope {
 /// connection.
 pub(super) async fn scope<F: Future>(
     requests: Requests,
+    http2: Option<Arc<Http2Requests>>,
     serving: F,
 ) -> (F::Output, Option<Box<DetachedStream>>) {
     let scope = RequestScope {
         requests,
+        http2,
         detached: Cell::default(),
     };
     let mut serving = pin!(SCOPE.scope(scope, serving));
@@ -36,9 +41,12 @@ pub(super) async fn scope<F: Future>(
 }
 
 /// Returns the handle with which the current request keeps its connection from being closed for another one.
-pub(super) fn kept_request(session: &ServerSession) -> KeptRequest {
-    let requests = SCOPE.try_with(|scope| scope.requests.clone());
-    KeptRequest::new(Keeper::new(requests.ok()), session.is_http2())
+pub(super) fn kept_request() -> KeptRequest {
+    let kept = |scope: &RequestScope| {
+        let connection = Keeper::new(Some(scope.requests.clone()));
+        KeptRequest::new(connection, scope.http2.clone())
+    };
+    SCOPE.try_with(kept).unwrap_or_default()
 }
 
 /// Leaves the rest of the current request to its connection. Returns whether there is one.

@@ -17,7 +17,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Weak};
-use std::task::Context;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
@@ -181,21 +180,6 @@ impl Requests {
     /// given away; then the request must not be processed.
     pub fn begin(&self) -> Option<UnderWay> {
         self.0.begin().then(|| UnderWay(Arc::clone(&self.0)))
-    }
-
-    /// Returns whether the connection ever had a request of a known caller.
-    pub fn is_known(&self) -> bool {
-        self.0.is_known()
-    }
-
-    /// Has the task of `context` woken once the caller is known, or by [`wake_reader`](Self::wake_reader).
-    pub fn wake_when_known(&self, context: &Context<'_>) {
-        self.0.reader().register(context.waker());
-    }
-
-    /// Wakes the task that waits for a known caller.
-    pub fn wake_reader(&self) {
-        self.0.reader().wake();
     }
 }
 

@@ -1,7 +1,6 @@
 //! The state of one connection: when it became idle, or that it was closed for another. Lock-free, since every request
 //! updates it twice.
 
-use futures::task::AtomicWaker;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
@@ -21,8 +20,6 @@ pub(super) struct ConnectionSlot {
     requests: AtomicU32,
     /// Whether it ever had a request of a known caller.
     is_known: AtomicBool,
-    /// Task that reads the connection, if it waits for a request.
-    reader: AtomicWaker,
     /// Time at which it was opened or its last request ended, in milliseconds since `started`.
     rests_since: AtomicU64,
     closing: Notify,
@@ -37,7 +34,6 @@ impl ConnectionSlot {
             started,
             requests: AtomicU32::new(0),
             is_known: AtomicBool::new(false),
-            reader: AtomicWaker::new(),
             rests_since: AtomicU64::new(0),
             closing: Notify::new(),
         };
@@ -51,21 +47,8 @@ impl ConnectionSlot {
         let one_more = |requests: u32| requests.checked_add(1);
         let (set, read) = (Ordering::AcqRel, Ordering::Acquire);
         let begins = self.requests.fetch_update(set, read, one_more).is_ok();
-        if !self.is_known() {
-            self.is_known.store(true, Ordering::Release);
-            self.reader.wake();
-        }
+        self.is_known.store(true, Ordering::Release);
         begins
-    }
-
-    /// Returns whether it ever had a request of a known caller.
-    pub(super) fn is_known(&self) -> bool {
-        self.is_known.load(Ordering::Acquire)
-    }
-
-    /// Returns the task that is woken once the caller is known.
-    pub(super) const fn reader(&self) -> &AtomicWaker {
-        &self.reader
     }
 
     /// Records the end of a request.
@@ -76,7 +59,12 @@ impl ConnectionSlot {
 
     /// Returns whether its caller is known, and when it became idle; `None` if a request is in flight or it is closed.
     pub(super) fn rests(&self) -> Option<(bool, u64)> {
-        let found = || (self.is_known(), self.rests_since.load(Ordering::Relaxed));
+        let found = || {
+            (
+                self.is_known.load(Ordering::Acquire),
+                self.rests_since.load(Ordering::Relaxed),
+            )
+        };
         (self.requests.load(Ordering::Acquire) == 0).then(found)
     }
 
