@@ -48,6 +48,10 @@ pub enum Flood {
     RapidReset,
     /// An HTTP/2 head never ends.
     Continuation,
+    /// HTTP/2 requests with keys that were never issued, whose answers have no room to be sent.
+    UnreadStreams,
+    /// The same after a request with a valid key.
+    UnreadStreamsOfCaller,
     /// Calls with keys that were never issued.
     InventedKeys,
     /// Calls of 1 MiB with keys that are over their rate.
@@ -155,6 +159,8 @@ async fn flood(plan: &Plan, done: &FloodCounters, number: usize, mut stream: Tcp
         Flood::UnreadHealth => unread(&mut stream, &host, "/v1/health").await,
         Flood::RapidReset => flood_http2::rapid_reset(&mut stream).await,
         Flood::Continuation => flood_http2::continuation(&mut stream).await,
+        Flood::UnreadStreams => flood_http2::unread(&mut stream, None).await,
+        Flood::UnreadStreamsOfCaller => flood_http2::unread(&mut stream, Some(key)).await,
         Flood::InventedKeys => {
             let body = wire::chat_body(wire::REQUEST_BODY_BYTES);
             let key = format!("vk_live_{number:064x}");

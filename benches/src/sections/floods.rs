@@ -35,6 +35,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 const MARGIN: f64 = 2.0;
 /// Agents whose keys begin requests that never end.
 const SPARE_AGENTS: usize = 8;
+/// Time in which the admin server becomes quiet, in seconds.
+const QUIET_WITHIN_S: u32 = 120;
+/// CPU time that it takes in a second when it is quiet, in seconds.
+const QUIET_CPU_SECONDS: f64 = 0.1;
 /// Time in which a flood opens its connections, in seconds.
 const RISE: f64 = 1.5;
 
@@ -71,7 +75,7 @@ const fn case(side: Side, shown: &'static str, flood: Flood, connections: usize,
 }
 
 /// Measured cases, in this order.
-const CASES: [Case; 14] = [
+const CASES: [Case; 16] = [
     case(Side::Edge, "10,000 idle connections", Flood::Idle, 10_000, true),
     case(Side::Edge, "4,000 slow heads", Flood::SlowHead, 4000, true),
     case(Side::Edge, "2,000 slow bodies", Flood::SlowBody, 2000, true),
@@ -102,6 +106,20 @@ const CASES: [Case; 14] = [
         Flood::Continuation,
         16,
         false,
+    ),
+    case(
+        Side::Edge,
+        "HTTP/2, 1,000 connections with 100 unread answers to invented keys",
+        Flood::UnreadStreams,
+        1000,
+        true,
+    ),
+    case(
+        Side::Edge,
+        "the same after a request with a valid key",
+        Flood::UnreadStreamsOfCaller,
+        1000,
+        true,
     ),
     case(
         Side::Edge,
@@ -301,6 +319,7 @@ async fn on_admin(
     let admin = Admin::start(options);
     pin(admin.pid(), runner.stage.cores.edge)?;
     let caller = Caller::new(&admin.url(), key);
+    until_quiet(admin.pid())?;
     // The first requests of a process are its slowest.
     read(&caller, admin.pid(), lengths).await?;
     let flood = start(runner.stage, case, admin.addr(), keys, lengths)?;
@@ -311,6 +330,18 @@ async fn on_admin(
     }
     let samples = Samples::median(&rounds);
     weigh(Side::Admin, case, admin.pid(), samples, flood, lengths)
+}
+
+/// Waits until the server has sealed the records that the floods of the edge left.
+fn until_quiet(pid: u32) -> Result<(), Box<dyn Error>> {
+    for _ in 0..QUIET_WITHIN_S {
+        let before = cpu::of_process(pid)?;
+        rest(1.0);
+        if cpu::of_process(pid)? - before < QUIET_CPU_SECONDS {
+            return Ok(());
+        }
+    }
+    Err("the admin server is at work for too long".into())
 }
 
 /// Lists the agents, one request after the other, for one phase.
