@@ -1,6 +1,6 @@
-//! Counts the requests of one HTTP/2 connection whose keys are not known yet. Such a request takes memory before its key
-//! is looked up, and a caller could have a hundred of them on each connection; so the edge reads only
-//! [`UNKNOWN_MAX`] at once, and one if no request of the connection has had a known key.
+//! Counts the requests of one HTTP/2 connection whose keys are not known yet. Such a request takes memory before its
+//! key is looked up, and a caller could have a hundred of them on each connection. So the edge reads only
+//! [`UNKNOWN_MAX`] at once, and only one as long as no request of the connection had a known key.
 
 use futures::task::AtomicWaker;
 use std::sync::Arc;
