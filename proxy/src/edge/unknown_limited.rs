@@ -1,6 +1,6 @@
 //! HTTP/2 connection with few requests whose keys are not known yet ([`Http2Requests`]). A further one is read only
-//! while there is room, and while the caller reads what the edge writes. Enforced below HTTP: the head of a request that
-//! must wait stays unread, with all that is behind it.
+//! while there is room, and while the caller reads what the edge writes. Enforced below HTTP: the head of a request
+//! that must wait stays unread, with all that is behind it.
 
 use super::delegate::{delegate_connection, delegate_writing};
 use super::frames::{FrameHead, Frames, HEADERS};
