@@ -23,7 +23,7 @@ const HOLD_LIFE: Duration = Duration::from_secs(3600);
 
 /// Kind of a call, by its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum CallKind {
     /// Approved, in a named run.
     Named,
     /// Approved, without a run.
@@ -41,7 +41,7 @@ pub enum Kind {
     Revoked,
 }
 
-impl Kind {
+impl CallKind {
     pub const ALL: [Self; 8] = [
         Self::Named,
         Self::Unnamed,

@@ -6,7 +6,7 @@ use crate::calls::ESTIMATE;
 use crate::lines::line;
 use crate::site::Site;
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::period::Period;
 use redis::Pipeline;
 use store::call::hold::{HoldName, memo};
@@ -64,7 +64,7 @@ pub async fn keys(site: &mut Site, count: u64) -> Outcome<()> {
         let actor = first
             .get(usize::try_from(number)? % first.len().max(1))
             .ok_or("no actor")?;
-        let id = Kind::VirtualKey.mint(now)?;
+        let id = IdKind::VirtualKey.mint(now)?;
         let owner = VirtualKeyOwner::new(&account.id, &actor.agent, &id);
         let hash = format!("{number:064x}");
         let lookup = keys::virtual_key_lookup(&hash);
@@ -188,7 +188,7 @@ pub async fn holds(site: &mut Site, count: u64) -> Outcome<()> {
         allow_id: String::new(),
     };
     write(site, count, |batch, number| {
-        name.allow_id = Kind::Allow.mint(now)?;
+        name.allow_id = IdKind::Allow.mint(now)?;
         let memo = memo(&name, &actor.key_id, "9f8e7d6c5b4a", "gpt-4o-mini");
         let text = format!(
             "H {} {} {} 1 {CHECKS} {memo}",

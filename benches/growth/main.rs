@@ -17,7 +17,7 @@ mod output;
 mod published;
 mod site;
 
-use calls::Kind;
+use calls::CallKind;
 use case::Case;
 use clap::Parser;
 use gate_bench_rig::outcome::median;
@@ -82,9 +82,9 @@ impl Options {
 async fn prices(options: &Options) -> Outcome<String> {
     let mut durable = Site::found(&Redis::EVERY_SECOND).await?;
     let mut memory = Site::found(&[]).await?;
-    let mut figures = vec![(Vec::new(), Vec::new()); Kind::ALL.len()];
+    let mut figures = vec![(Vec::new(), Vec::new()); CallKind::ALL.len()];
     for _ in 0..options.rounds {
-        for (kind, (with, without)) in Kind::ALL.iter().zip(&mut figures) {
+        for (kind, (with, without)) in CallKind::ALL.iter().zip(&mut figures) {
             with.push(durable.measure(*kind, options.calls, options.depth).await?);
             without.push(memory.measure(*kind, options.calls, options.depth).await?);
         }
@@ -93,7 +93,7 @@ async fn prices(options: &Options) -> Outcome<String> {
     memory.check().await?;
     let mut table =
         "| call | µs of the store's CPU | without append-only file |\n|---|---:|---:|\n".to_owned();
-    for (kind, (with, without)) in Kind::ALL.iter().zip(figures) {
+    for (kind, (with, without)) in CallKind::ALL.iter().zip(figures) {
         let (with, without) = (
             median(with).unwrap_or_default(),
             median(without).unwrap_or_default(),
@@ -105,7 +105,7 @@ async fn prices(options: &Options) -> Outcome<String> {
 
 /// Returns the table that compares each case with the small store.
 async fn growth(options: &Options) -> Outcome<String> {
-    const KINDS: [Kind; 2] = [Kind::Named, Kind::Daily];
+    const KINDS: [CallKind; 2] = [CallKind::Named, CallKind::Daily];
     let mut costs = "| the store holds | approved, µs | times the small store | denied, µs | times the small store | goal |\n\
         |---|---:|---:|---:|---:|---|\n"
         .to_owned();

@@ -2,9 +2,9 @@
 
 use crate::Outcome;
 use crate::actor::{Actor, PLAN};
-use crate::calls::{COST, Kind};
+use crate::calls::{COST, CallKind};
 use clock::now_ms;
-use domain::id::Kind as Id;
+use domain::id::IdKind;
 use futures::{StreamExt, TryStreamExt, stream};
 use gate_bench_rig::cpu;
 use harness::{CapPolicy, Nanos, Redis, Seed, SeedAccount, SeedAgent, Store};
@@ -80,21 +80,22 @@ impl Site {
     }
 
     /// Measures the CPU time of the server for a call of this kind, in microseconds.
-    pub async fn measure(&mut self, kind: Kind, calls: usize, depth: usize) -> Outcome<f64> {
+    pub async fn measure(&mut self, kind: CallKind, calls: usize, depth: usize) -> Outcome<f64> {
         let actors = match kind {
-            Kind::Frozen => &self.frozen,
-            Kind::Run => &self.no_run,
-            Kind::Daily => &self.no_day,
+            CallKind::Frozen => &self.frozen,
+            CallKind::Run => &self.no_run,
+            CallKind::Daily => &self.no_day,
             _ => &self.free,
         };
         // The first call of a run and of a minute does more work and is not measured.
         for actor in actors.iter().take(calls) {
-            kind.call(&self.store, actor, Id::Allow.mint(now_ms())?).await?;
+            kind.call(&self.store, actor, IdKind::Allow.mint(now_ms())?)
+                .await?;
         }
         let warm = actors.len().min(calls);
         let mut ids = Vec::with_capacity(calls);
         for _ in 0..calls {
-            ids.push(Id::Allow.mint(now_ms())?);
+            ids.push(IdKind::Allow.mint(now_ms())?);
         }
         let pid = self.redis.pid();
         let before = cpu::of_process(pid)?;
@@ -105,8 +106,8 @@ impl Site {
             .await?;
         let seconds = cpu::of_process(pid)? - before;
         match kind {
-            Kind::Named => self.approved[0] += (calls + warm) as u64,
-            Kind::Unnamed => self.approved[1] += (calls + warm) as u64,
+            CallKind::Named => self.approved[0] += (calls + warm) as u64,
+            CallKind::Unnamed => self.approved[1] += (calls + warm) as u64,
             _ => {}
         }
         Ok(seconds * 1e6 / calls as f64)

@@ -1,6 +1,6 @@
 //! An account with many records of every kind, written straight into the store.
 
-use domain::intent::{Kind as Intent, Reason};
+use domain::intent::{IntentKind, Reason};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use redis::Pipeline;
@@ -132,7 +132,7 @@ fn intent(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u64) {
     let (owner, id) = (agent(number % ACTIVE), format!("int_{number:026}"));
     let fingerprint = format!("{number:064x}");
     let new = NewIntent {
-        kind: Intent::Spend,
+        kind: IntentKind::Spend,
         fingerprint: &fingerprint,
         amount: Nanos::from_stored(1000),
         currency: "USD",

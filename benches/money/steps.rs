@@ -3,7 +3,7 @@
 use crate::load::{ACCOUNT, ACTIVE, MODE, agent};
 use crypto::virtual_key::CheckSecret;
 use domain::cap::CapPlan;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::money::Nanos;
 use serde_json::json;
 use std::error::Error;
@@ -155,7 +155,7 @@ impl Actor {
     async fn spend(&mut self, store: &Store, again: Option<String>, nanos: u64) -> StepResult {
         let key = again.clone().unwrap_or_else(|| self.key());
         let (once, at_ms) = (self.once(&key)?, clock::now_ms());
-        let (agent, transaction) = (self.place(0).owner, Kind::Transaction.mint(at_ms)?);
+        let (agent, transaction) = (self.place(0).owner, IdKind::Transaction.mint(at_ms)?);
         let spend = Spend {
             agent: &agent,
             amount: Nanos::from_stored(nanos),
@@ -187,7 +187,7 @@ impl Actor {
     async fn transfer(&self, store: &Store) -> StepResult {
         let (once, at_ms) = (self.once(&self.key())?, clock::now_ms());
         let (from, to) = (self.place(0), self.place(1));
-        let ids = [Kind::Transaction.mint(at_ms)?, Kind::Transaction.mint(at_ms)?];
+        let ids = [IdKind::Transaction.mint(at_ms)?, IdKind::Transaction.mint(at_ms)?];
         let transfer = NewTransfer {
             once: &once,
             record_life: Some(LIFE),
@@ -220,7 +220,7 @@ impl Actor {
             currency: "USD",
             reference: &reference,
             state: DepositState::Confirmed,
-            transaction: &Kind::Transaction.mint(at_ms)?,
+            transaction: &IdKind::Transaction.mint(at_ms)?,
             request: "{}",
             at_ms,
         };

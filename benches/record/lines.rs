@@ -1,6 +1,6 @@
 //! Audit lines in the form in which the scripts write them: three denied calls for seven approved ones.
 
-use domain::id::Kind;
+use domain::id::IdKind;
 use std::error::Error;
 
 /// Number of agents that the lines name.
@@ -8,8 +8,8 @@ pub const AGENTS: u64 = 50;
 
 /// Returns the rest of a line after number and time, for decision `n` of `account` at `at` (ms).
 pub fn line(account: &str, n: u64, at: u64) -> Result<String, Box<dyn Error>> {
-    let id = Kind::Allow.mint(at)?;
-    let (key, agent) = (Kind::VirtualKey.mint(at)?, n % AGENTS);
+    let id = IdKind::Allow.mint(at)?;
+    let (key, agent) = (IdKind::VirtualKey.mint(at)?, n % AGENTS);
     let memo = format!(
         "{account} support-bot-{agent} run-{} {key} 9f8e7d6c5b4a gpt-4o-mini",
         n / 20

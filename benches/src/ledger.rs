@@ -14,12 +14,12 @@ const ACCOUNTS: usize = 8;
 const AGENTS: usize = 8;
 /// A limit that is checked and never reached: 4 million USD.
 const NEVER_REACHED: Nanos = Nanos::from_stored(4_000_000_000_000_000);
-/// Daily limit of a [`Kind::Little`] agent, in nano-USD: some five hundred calls.
+/// Daily limit of a [`AgentKind::Little`] agent, in nano-USD: some five hundred calls.
 pub(crate) const LITTLE_NANOS: u64 = 26_000_000;
 
 /// Kind of an agent: free to call, limited, or refused for one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum AgentKind {
     /// It may call.
     Free,
     /// Its daily limit is 0.
@@ -61,7 +61,7 @@ impl Ledger {
         let seed = Seed::new(&redis.store()).await;
         let dir = dir.join(if is_durable { "durable" } else { "memory" });
         std::fs::create_dir_all(&dir)?;
-        let free = keyring(&seed, &dir, Kind::Free, ACCOUNTS * AGENTS, AGENTS).await?;
+        let free = keyring(&seed, &dir, AgentKind::Free, ACCOUNTS * AGENTS, AGENTS).await?;
         Ok(Self {
             redis,
             approved: Cell::new(0),
@@ -77,13 +77,13 @@ impl Ledger {
     }
 
     /// Adds `count` agents of a kind.
-    pub(crate) async fn add(&self, kind: Kind, count: usize) -> Result<Keyring, Box<dyn Error>> {
+    pub(crate) async fn add(&self, kind: AgentKind, count: usize) -> Result<Keyring, Box<dyn Error>> {
         keyring(&self.seed, &self.dir, kind, count, AGENTS).await
     }
 
     /// Adds `count` agents that may call, all in one account.
     pub(crate) async fn add_crowd(&self, count: usize) -> Result<Keyring, Box<dyn Error>> {
-        keyring(&self.seed, &self.dir, Kind::Free, count, count).await
+        keyring(&self.seed, &self.dir, AgentKind::Free, count, count).await
     }
 
     /// An API key that may read an account of its own.
@@ -96,7 +96,7 @@ impl Ledger {
     }
 
     /// Adds a full set of agents that are refused.
-    pub(crate) async fn add_refused(&self, kind: Kind) -> Result<PathBuf, Box<dyn Error>> {
+    pub(crate) async fn add_refused(&self, kind: AgentKind) -> Result<PathBuf, Box<dyn Error>> {
         Ok(self.add(kind, ACCOUNTS * AGENTS).await?.file)
     }
 
@@ -155,11 +155,11 @@ impl Keyring {
 async fn keyring(
     seed: &Seed,
     dir: &Path,
-    kind: Kind,
+    kind: AgentKind,
     count: usize,
     each: usize,
 ) -> Result<Keyring, Box<dyn Error>> {
-    let plan = if kind == Kind::Hasty {
+    let plan = if kind == AgentKind::Hasty {
         "bench-hasty"
     } else {
         "bench"
@@ -186,10 +186,10 @@ async fn keyring(
 }
 
 /// Sets up an agent so that its calls are approved, or refused as `kind` says. Returns its virtual key.
-async fn ready(agent: &SeedAgent, kind: Kind) -> String {
+async fn ready(agent: &SeedAgent, kind: AgentKind) -> String {
     let daily = match kind {
-        Kind::Spent => Nanos::ZERO,
-        Kind::Little => Nanos::from_stored(LITTLE_NANOS),
+        AgentKind::Spent => Nanos::ZERO,
+        AgentKind::Little => Nanos::from_stored(LITTLE_NANOS),
         _ => NEVER_REACHED,
     };
     let policy = CapPolicy {
@@ -202,10 +202,10 @@ async fn ready(agent: &SeedAgent, kind: Kind) -> String {
     agent.provider_key("sk-bench-provider-key").await;
     let (id, key) = agent.virtual_key_with_id().await;
     match kind {
-        Kind::Frozen => agent.frozen(true).await,
-        Kind::Revoked => agent.account.revoke(&id).await,
-        Kind::Invented => return format!("vk_live_{:064x}", id.len()),
-        Kind::Free | Kind::Spent | Kind::Hasty | Kind::Little => {}
+        AgentKind::Frozen => agent.frozen(true).await,
+        AgentKind::Revoked => agent.account.revoke(&id).await,
+        AgentKind::Invented => return format!("vk_live_{:064x}", id.len()),
+        AgentKind::Free | AgentKind::Spent | AgentKind::Hasty | AgentKind::Little => {}
     }
     key
 }

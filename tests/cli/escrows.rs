@@ -2,7 +2,7 @@
 
 use crate::{document, ready, refused};
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use harness::{Cli, Redis, Seed, SeedAccount, Store, assert_fields};
@@ -113,7 +113,7 @@ impl<S> Stage<S> {
 }
 
 fn once() -> Once {
-    let mint = || Kind::Intent.mint(now_ms()).unwrap();
+    let mint = || IdKind::Intent.mint(now_ms()).unwrap();
     Once {
         id: mint(),
         spare_id: mint(),

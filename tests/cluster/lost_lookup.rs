@@ -9,14 +9,14 @@ mod witness;
 
 use crate::lost_master::conclusion;
 use crate::world::{MASTERS, World};
-use fixture::{Change, EACH, Fixture, Kind};
+use fixture::{Change, EACH, Fixture, LookupKind};
 use harness::{Admin, Daemon, until};
 use serde_json::json;
 
 /// Prepares all changes whose look-ups are on the master at `node`, without sending them.
 async fn prepared<'a>(fixture: &'a Fixture<'a>, node: usize) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
-    for kind in Kind::ALL {
+    for kind in LookupKind::ALL {
         for _ in 0..kind.count() {
             changes.push(Change::prepare(fixture, kind, node).await);
         }
@@ -125,7 +125,7 @@ async fn a_look_up_that_async_lost_is_noticed_by_the_next_request_and_by_the_che
         }
     }
     println!("{lost} of {} look-ups were lost, and noticed", changes.len());
-    let expected = Kind::ALL.iter().filter(|kind| kind.is_chosen()).count() * EACH;
+    let expected = LookupKind::ALL.iter().filter(|kind| kind.is_chosen()).count() * EACH;
     assert!(
         lost > chosen && chosen == expected,
         "{lost} were lost, {chosen} of them on the chosen master"

@@ -2,7 +2,7 @@
 
 use crate::deposits::Depositor;
 use crate::world::{MASTERS, SOON, World, call, cap};
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use harness::{RedisCluster, eventually, until};
 use serde_json::json;
@@ -123,7 +123,7 @@ async fn what_waits_for_a_master_that_hangs_holds_up_nothing_else() {
     );
     let ledger = store::sanity::record(&world.store).await.expect("a record");
     let line = |account: &str, number: usize| {
-        let id = Kind::Allow.mint(clock::now_ms()).expect("an id");
+        let id = IdKind::Allow.mint(clock::now_ms()).expect("an id");
         let name = [account, "bot", &format!("r{number}"), &id];
         let as_of = json!({ "generation": 0, "version": 0 });
         json!({ "do": "void", "name": name, "epoch": ledger.epoch, "as_of": as_of }).to_string() + "\n"

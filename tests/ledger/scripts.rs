@@ -9,7 +9,7 @@ use store::call::reap::REAP;
 use store::call::settle::SETTLE;
 use store::call::void::VOID;
 use store::script::names::Names;
-use store::script::{Kind, Script, WhenFull, with_fragments};
+use store::script::{Script, ScriptKind, WhenFull, with_fragments};
 
 pub const CLOCK_LUA: &str = include_str!("../../shared/store/src/script/clock.lua");
 /// Keeps scripts from using a clock that is far from this process's. The checks of `servers/clock_bound.rs` notice
@@ -142,7 +142,7 @@ impl Texts {
         let parts = [clock, &[&self.period, &self.cap, &own]].concat();
         Script::new(
             "authorize",
-            Kind::Timed,
+            ScriptKind::Timed,
             WhenFull::Refuse,
             Names::default(),
             &parts,
@@ -153,7 +153,7 @@ impl Texts {
         let parts = [clock, CHANGE, &self.denial_window];
         Script::new(
             "denial_window",
-            Kind::Change,
+            ScriptKind::Change,
             WhenFull::Run,
             DENIAL_WINDOW.inputs(),
             &parts,
@@ -168,7 +168,7 @@ impl Texts {
         ];
         let own = with_fragments(own, &fragments);
         let parts = [begin, &[&own]].concat();
-        Script::new(name, Kind::Timed, WhenFull::Run, Names::default(), &parts)
+        Script::new(name, ScriptKind::Timed, WhenFull::Run, Names::default(), &parts)
     }
 
     /// The changed scripts, in place of those of the product.
@@ -177,7 +177,13 @@ impl Texts {
         let extend = [CLOCK, &self.cap, &self.extend];
         [
             self.authorize_with(&[&self.clock, CLOCK_BOUND_LUA]),
-            Script::new("extend", Kind::Timed, WhenFull::Refuse, Names::default(), &extend),
+            Script::new(
+                "extend",
+                ScriptKind::Timed,
+                WhenFull::Refuse,
+                Names::default(),
+                &extend,
+            ),
             end("settle", &self.settle),
             end("void", &self.void),
             end("reap", &self.reap),
@@ -195,7 +201,13 @@ impl Texts {
         Scripts {
             at_deadline: store.replacing(reap),
             store,
-            period: Script::new("period", Kind::Timeless, WhenFull::Run, Names::default(), &period),
+            period: Script::new(
+                "period",
+                ScriptKind::Timeless,
+                WhenFull::Run,
+                Names::default(),
+                &period,
+            ),
             texts: self.clone(),
         }
     }

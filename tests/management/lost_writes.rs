@@ -2,7 +2,7 @@
 //! over. The guard finds the account, and every server refuses it until the operator accepts it (decision D47).
 
 use crate::world::{BINARY, FULL, World, problem, success};
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Caller, Cli, SeedAccount, assert_fields, until};
 use serde_json::json;
@@ -121,7 +121,7 @@ async fn of_more_accounts_than_in_a_round_each_has_its_turn() {
     let world = World::start().await;
     let mut others = redis::pipe();
     for n in 0..IN_A_ROUND {
-        let id = format!("{}0000{n:022}", Kind::Account.prefix());
+        let id = format!("{}0000{n:022}", IdKind::Account.prefix());
         let record = AccountKeys::new(&id).record();
         others
             .cmd("HSET")

@@ -11,7 +11,7 @@ use store::api_key::script::count::{Allowed, Counted, WindowState, count};
 use store::blocked::script::{Change, Changed, change};
 use store::keys::{self, AccountKeys};
 use store::script::names::Names;
-use store::script::{Kind, Script, WhenFull};
+use store::script::{Script, ScriptKind, WhenFull};
 use store::threshold::notice::Notice;
 
 const COUNT: &str = include_str!("../../shared/store/src/api_key/count.lua");
@@ -325,7 +325,7 @@ async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
     let parts = [&clock, text];
     let store = store.replacing(Script::new(
         script,
-        Kind::Timeless,
+        ScriptKind::Timeless,
         WhenFull::Run,
         Names::default(),
         &parts,

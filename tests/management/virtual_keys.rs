@@ -2,7 +2,7 @@
 
 use crate::world::{World, fresh, minted, problem, success, text};
 use crypto::virtual_key::WellFormed;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::plan::{DEFAULT_PLANS, Plans};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ async fn probe(world: &World, secret: &str) -> Option<Outcome> {
         account: owner.account().to_owned(),
         agent: owner.agent().to_owned(),
         run: "r".to_owned(),
-        allow_id: Kind::Allow.mint(clock::now_ms()).unwrap(),
+        allow_id: IdKind::Allow.mint(clock::now_ms()).unwrap(),
     };
     let plans = Plans::parse(DEFAULT_PLANS).unwrap();
     let view = AccountView {

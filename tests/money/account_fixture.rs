@@ -4,7 +4,7 @@ pub use harness::replayed;
 
 use crate::world::{World, success, text};
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use harness::{Caller, Reply, SeedAccount};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ impl AccountFixture {
 
     /// Deposits money into a wallet.
     pub async fn fund(&self, wallet: impl Into<Value>, amount: impl Into<Value>) {
-        let reference = Kind::Transaction.mint(now_ms()).unwrap();
+        let reference = IdKind::Transaction.mint(now_ms()).unwrap();
         let body = json!({ "wallet": wallet.into(), "amount": amount.into(), "reference": reference });
         success(&self.caller.post("/v1/wallet/deposits", body).await, 200);
     }

@@ -4,7 +4,7 @@ use crate::account_fixture::AccountFixture;
 use crate::world::World;
 use clock::now_ms;
 use crypto::virtual_key::CheckSecret;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::money::Nanos;
 use serde_json::json;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn once(fixture: &AccountFixture) -> Once {
 }
 
 fn mint() -> String {
-    Kind::Transaction.mint(now_ms()).unwrap()
+    IdKind::Transaction.mint(now_ms()).unwrap()
 }
 
 /// The wallets that a pending deposit's reference leads to.

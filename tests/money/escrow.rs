@@ -7,7 +7,7 @@ mod idempotency;
 pub mod stage;
 
 use crate::world::{World, fresh, minted, success, text};
-use domain::intent::{Kind, Reason};
+use domain::intent::{IntentKind, Reason};
 use domain::mode::Mode;
 use serde_json::{Value, json};
 use stage::{Side, refused, replayed, usd};
@@ -38,7 +38,10 @@ async fn create_fund_release() {
     let intent = text(&made, "/intent_id").to_owned();
     minted(&intent, "int_");
     let record = payer.settled(&intent).await;
-    assert_eq!((record.kind, record.escrow), (Kind::EscrowCreate, Some(number)));
+    assert_eq!(
+        (record.kind, record.escrow),
+        (IntentKind::EscrowCreate, Some(number))
+    );
     assert_eq!(
         (payer.balance().await, payer.open().await),
         (usd(10), vec![]),

@@ -4,7 +4,7 @@
 use crate::intents::{export, exported, verified};
 use crate::spender::{Spender, USD};
 use crate::world::{World, problem};
-use domain::intent::{Kind, Reason};
+use domain::intent::{IntentKind, Reason};
 use domain::money::Nanos;
 use domain::number::{self, Number};
 use harness::assert_fields;
@@ -21,7 +21,7 @@ async fn plant(
     keys: &AccountKeys,
     spender: &Spender,
     id: &str,
-    kind: Kind,
+    kind: IntentKind,
     blocked: Option<Reason>,
 ) {
     let new = NewIntent {
@@ -94,7 +94,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
         &payer.account.keys,
         &payer,
         &id_of(1),
-        Kind::EscrowRelease,
+        IntentKind::EscrowRelease,
         None,
     )
     .await;
@@ -104,7 +104,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
         &payee.account.keys,
         &payee,
         &id_of(2),
-        Kind::EscrowDispute,
+        IntentKind::EscrowDispute,
         lost,
     )
     .await;
@@ -113,12 +113,20 @@ async fn the_intents_of_an_escrow_name_each_other() {
         &payer.account.keys,
         &payer,
         &id_of(3),
-        Kind::EscrowFund,
+        IntentKind::EscrowFund,
         None,
     )
     .await;
     // A payee that used one key twice can have something else under the id of its release.
-    plant(&world, &payee.account.keys, &payee, &id_of(4), Kind::Spend, None).await;
+    plant(
+        &world,
+        &payee.account.keys,
+        &payee,
+        &id_of(4),
+        IntentKind::Spend,
+        None,
+    )
+    .await;
     let siblings = payer.account.keys.in_mode(payer.mode).escrow_siblings(ESCROW);
     let (a, b) = (&payer.account.id, &payee.account.id);
     // A sibling that is listed twice, one whose intent has not arrived yet, and one that is no release or dispute.
@@ -163,7 +171,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
             &payer.account.keys,
             &payer,
             &id_of(number),
-            Kind::EscrowRelease,
+            IntentKind::EscrowRelease,
             lost,
         )
         .await;
@@ -192,7 +200,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
 async fn transfers_and_deposits_are_no_intents() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
-    for (number, kind) in [(1, Kind::Transfer), (2, Kind::Deposit)] {
+    for (number, kind) in [(1, IntentKind::Transfer), (2, IntentKind::Deposit)] {
         let id = id_of(number);
         plant(&world, &spender.account.keys, &spender, &id, kind, None).await;
         let key = spender.account.keys.in_mode(spender.mode).intent(&id);

@@ -4,7 +4,7 @@ use crate::account_fixture::AccountFixture;
 use crate::world::{BINARY, World};
 use clock::now_ms;
 use crypto::virtual_key::CheckSecret;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::money::Nanos;
 use futures::future::join_all;
 use harness::scripts::crashing_at;
@@ -51,7 +51,7 @@ async fn transfer(
     let secret = CheckSecret::from_stored("00".repeat(32));
     let (realm, request) = (from.account.keys.in_mode(from.mode), ("transfer", &json!({})));
     let once = Once::new(&secret, &realm, None, request, now_ms()).unwrap();
-    let mint = || Kind::Transaction.mint(now_ms()).unwrap();
+    let mint = || IdKind::Transaction.mint(now_ms()).unwrap();
     let transfer = NewTransfer {
         once: &once,
         record_life: None,

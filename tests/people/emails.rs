@@ -3,7 +3,7 @@
 
 use crate::world::{World, problem, success};
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use futures::future::join_all;
 use harness::scripts::crashing_at;
 use harness::{Role, SeedAccount, TEST_PASSWORD};
@@ -19,7 +19,7 @@ const EMAIL: &str = "ann@example.com";
 
 fn new(email: &str) -> User {
     User {
-        id: Kind::User.mint(now_ms()).unwrap(),
+        id: IdKind::User.mint(now_ms()).unwrap(),
         email: email.to_owned(),
         role: Role::Owner,
         password:
@@ -132,7 +132,7 @@ async fn a_look_up_is_bounded_and_who_is_beyond_it_names_the_account() {
 async fn an_account_that_was_not_made_is_not_named() {
     let world = World::start().await;
     let user = new(EMAIL);
-    let id = Kind::Account.mint(now_ms()).unwrap();
+    let id = IdKind::Account.mint(now_ms()).unwrap();
     let account = NewAccount {
         id: &id,
         name: "a",
@@ -155,7 +155,7 @@ async fn an_account_that_a_full_store_refuses_is_not_named() {
     let world = World::start().await;
     let user = new(EMAIL);
     let account = NewAccount {
-        id: &Kind::Account.mint(now_ms()).unwrap(),
+        id: &IdKind::Account.mint(now_ms()).unwrap(),
         name: "a",
         plan: "free",
         owner: Some(&user),
@@ -163,7 +163,7 @@ async fn an_account_that_a_full_store_refuses_is_not_named() {
     // The list of accounts is written before the store is full.
     let noted = Script::new(
         "lookup_note",
-        script::Kind::Timeless,
+        script::ScriptKind::Timeless,
         WhenFull::Run,
         Names::default(),
         &["return {'noted'}"],

@@ -4,7 +4,7 @@ use crate::world::{World, problem, success, text};
 use clock::now_ms;
 use crypto::sha256_hex;
 use crypto::token::Token;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use futures::future::join_all;
 use harness::{Reply, Role, SessionCaller, TEST_PASSWORD, assert_fields};
@@ -220,7 +220,7 @@ async fn who_is_removed_while_an_invitation_is_being_accepted_leaves_no_way_back
     let (account, invitation) = found.expect("an open invitation");
     let fresh = Token::mint().unwrap();
     let user = User {
-        id: Kind::User.mint(now_ms()).unwrap(),
+        id: IdKind::User.mint(now_ms()).unwrap(),
         email: invitation.email.clone(),
         role: invitation.body.role,
         password: "$argon2id$".to_owned(),

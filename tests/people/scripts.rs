@@ -11,7 +11,7 @@ use harness::{Role, Store, words};
 use std::collections::BTreeMap;
 use store::keys::{AccountKeys, session_lookup};
 use store::script::change::{Scope, VERSION_STEP};
-use store::script::{Kind, Script, WhenFull};
+use store::script::{Script, ScriptKind, WhenFull};
 use store::user::{Stored, User};
 
 const TAKE: &str = include_str!("../../shared/store/src/attempts/take.lua");
@@ -153,8 +153,8 @@ async fn left(store: &Store, key: &str) -> Result<Vec<String>, String> {
 async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
     let clock = format!("local now_ms = {NOW_MS}\n");
     let (kind, change) = match script {
-        "session_end" | "user_change" => (Kind::Change, CHANGE),
-        _ => (Kind::Timeless, ""),
+        "session_end" | "user_change" => (ScriptKind::Change, CHANGE),
+        _ => (ScriptKind::Timeless, ""),
     };
     let parts = [&clock, change, text];
     let store = store.replacing(Script::new(script, kind, WhenFull::Run, inputs(script), &parts));

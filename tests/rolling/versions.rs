@@ -4,7 +4,7 @@
 use crate::load::Load;
 use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
 use domain::entry::HoldOutcome;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::plan::Plan;
 use harness::{Answer, Cli, Nanos, Store};
 use std::sync::Arc;
@@ -32,11 +32,11 @@ fn other_version(site: &Site) -> Store {
 
 /// A call of the site's agent, approved by the version behind `store`.
 async fn approved(site: &Site, store: &Store, estimate: u64) -> HoldName {
-    let mint = || Kind::Allow.mint(clock::now_ms()).expect("an id");
+    let mint = || IdKind::Allow.mint(clock::now_ms()).expect("an id");
     let name = HoldName {
         account: site.bot.account.id.clone(),
         agent: "bot".to_owned(),
-        run: Kind::Request.mint(clock::now_ms()).expect("an id"),
+        run: IdKind::Request.mint(clock::now_ms()).expect("an id"),
         allow_id: mint(),
     };
     let charge = Charge {

@@ -8,7 +8,7 @@ pub use list::list;
 
 use crate::state::{ApiState, Call};
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
@@ -117,7 +117,7 @@ pub async fn create(call: Call) -> Answer {
     let name = name.ok_or_else(|| missing("name"))?;
     let kind = body.text("type", Text::Line, TYPE_MAX)?.value();
     let description = body.text("description", Text::Lines, DESCRIPTION_MAX)?.value();
-    let id = Kind::Agent.mint(now_ms())?;
+    let id = IdKind::Agent.mint(now_ms())?;
     make(&call, &id, &name, kind.as_deref(), description.as_deref()).await?;
     show(&call, &id).await
 }

@@ -8,7 +8,7 @@ use crate::state::{ApiState, Call};
 use clock::now_ms;
 use crypto::api_key::Family;
 use domain::blocked::parse_range;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::timestamp::{LAST_MS, iso_from_ms, ms_from_iso};
@@ -193,7 +193,7 @@ fn allow_ips(body: &Fields<'_>) -> Result<Vec<IpNet>, Problem> {
 pub async fn create(call: Call) -> Answer {
     let request = ApiKeyRequest::read(&call.body()?)?;
     let secret = request.family.mint(request.mode)?;
-    let key_id = Kind::ApiKey.mint(now_ms())?;
+    let key_id = IdKind::ApiKey.mint(now_ms())?;
     let new = NewApiKey {
         account: &call.caller.account,
         key_id: &key_id,
@@ -240,7 +240,7 @@ pub async fn list(call: Call) -> Answer {
 
 /// `DELETE /api-keys/{id}`
 pub async fn revoke(call: Call) -> Answer {
-    let id = call.record_id("id", Kind::ApiKey)?;
+    let id = call.record_id("id", IdKind::ApiKey)?;
     let missing = || {
         let message = format!("There is no API key `{id}`, or it was revoked before.");
         Problem::new(Code::NotFound, message)

@@ -12,7 +12,7 @@ use super::once::{Identity, identify, require_earlier};
 use super::wallet::name::{ATTEMPTS, canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::intent::{Reason, State};
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -232,7 +232,7 @@ async fn attempt(call: &Call, request: &DepositRequest) -> Result<Option<Answer>
         currency: request.currency,
         reference: &request.reference,
         state: request.state,
-        transaction: &Kind::Transaction.mint(now)?,
+        transaction: &IdKind::Transaction.mint(now)?,
         request: &json!(kept).to_string(),
         at_ms: now,
     };

@@ -5,7 +5,7 @@ mod doc;
 pub(crate) use doc::section;
 
 use crate::state::{ApiState, Call};
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::names::{AGENT_ID_MAX, is_agent_id};
 use endpoint::{Answer, Problem, Reply, operations};
@@ -88,10 +88,10 @@ enum Named {
 impl Named {
     fn from_id(id: &str) -> Self {
         let kinds = [
-            (Kind::ApiKey, Self::ApiKey),
-            (Kind::VirtualKey, Self::VirtualKey),
-            (Kind::Policy, Self::Policy),
-            (Kind::User, Self::User),
+            (IdKind::ApiKey, Self::ApiKey),
+            (IdKind::VirtualKey, Self::VirtualKey),
+            (IdKind::Policy, Self::Policy),
+            (IdKind::User, Self::User),
         ];
         let found = kinds.iter().find(|(kind, _)| kind.has_form(id));
         found.map_or(Self::Agent, |(_, named)| *named)

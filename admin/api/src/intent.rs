@@ -14,7 +14,7 @@ use self::filter::{INDEXED, SEARCHED};
 use super::spend::{AllowedSpend, SpendPlan, Stored, denied, no_agent, settled, too_much};
 use crate::state::{ApiState, Call};
 use domain::id;
-use domain::intent::{Kind, Reason, State};
+use domain::intent::{IntentKind, Reason, State};
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply, Text, operations};
 use history::intents::Intents;
@@ -83,8 +83,8 @@ fn intents(call: &Call) -> Intents<'_> {
 }
 
 /// Whether records of this kind are intents.
-const fn is_intent(kind: Kind) -> bool {
-    !matches!(kind, Kind::Transfer | Kind::Deposit)
+const fn is_intent(kind: IntentKind) -> bool {
+    !matches!(kind, IntentKind::Transfer | IntentKind::Deposit)
 }
 
 /// `GET /intents/{id}`
@@ -125,7 +125,7 @@ pub async fn export(call: Call) -> Answer {
 
 /// Returns the stored intent in the path, of the caller's account and mode.
 async fn require(call: &Call) -> Result<IntentRecord, Problem> {
-    let id = call.record_id("id", id::Kind::Intent)?;
+    let id = call.record_id("id", id::IdKind::Intent)?;
     let record = intents(call).read(id).await?;
     let record = record.filter(|record| is_intent(record.kind));
     let record = record.ok_or_else(|| Problem::new(Code::NotFound, format!("There is no intent `{id}`.")))?;
@@ -154,7 +154,7 @@ pub async fn approve(call: Call) -> Answer {
     let record = require_waiting(&call).await?;
     let decision = decision(&call, &record, true).await?;
     let stored = Stored::parse(&record.request)?;
-    let transaction = id::Kind::Transaction.mint(decision.at_ms)?;
+    let transaction = id::IdKind::Transaction.mint(decision.at_ms)?;
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..EXECUTIONS_MAX {
         let plan = SpendPlan::named(&call, &plan_name)?;
@@ -245,8 +245,8 @@ mod tests {
 
     #[test]
     fn transfers_and_deposits_have_records_that_are_no_intents() {
-        for kind in Kind::ALL {
-            let is_money_alone = [Kind::Transfer, Kind::Deposit].contains(&kind);
+        for kind in IntentKind::ALL {
+            let is_money_alone = [IntentKind::Transfer, IntentKind::Deposit].contains(&kind);
             assert_eq!(is_intent(kind), !is_money_alone, "{kind:?}");
         }
     }

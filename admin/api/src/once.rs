@@ -2,7 +2,7 @@
 
 use crate::state::Call;
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use endpoint::{Answer, Code, Fields, IdempotencyKey, Problem};
 use history::intents::{GENERATIONS_MAX, Intents};
 use serde_json::Value;
@@ -45,7 +45,7 @@ impl IntentId {
     /// # Errors
     /// 400 for a malformed key, 422 if all ids of the key are used up, 503.
     pub(super) async fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
-        let spare_id = Kind::Intent.mint(now_ms())?;
+        let spare_id = IdKind::Intent.mint(now_ms())?;
         let clock = async { Ok(server_clock::now_ms(&call.state.store).await?) };
         let read = Self::of_key(call, body, &spare_id, clock).await;
         read.map_err(|problem| problem.with("intent_id", spare_id))
@@ -150,7 +150,7 @@ pub(super) async fn identify(
     route: &'static str,
     request: &Value,
 ) -> Result<Identity, Problem> {
-    let spare_id = Kind::Intent.mint(now_ms())?;
+    let spare_id = IdKind::Intent.mint(now_ms())?;
     let keyed = IntentId::of_key(call, body, &spare_id, async { Ok(now_ms()) }).await?;
     keyed.identify(call, route, request).await
 }
@@ -200,13 +200,13 @@ async fn find(call: &Call, key: Option<&IdempotencyKey>) -> Result<(String, Requ
     let realm = &call.realm();
     let intents = Intents::new(&call.state.store, &call.state.archive, realm.clone());
     if let Some(IdempotencyKey::Body(id)) = key
-        && Kind::Intent.has_form(id)
+        && IdKind::Intent.has_form(id)
         && let Some(record) = intents.read(id).await?
     {
         return Ok((id.clone(), RequestLookup::Record(Box::new(record)), true));
     }
     let Some(key) = key.map(IdempotencyKey::as_str) else {
-        return Ok((Kind::Intent.mint(now_ms())?, RequestLookup::Nothing, false));
+        return Ok((IdKind::Intent.mint(now_ms())?, RequestLookup::Nothing, false));
     };
     let id_of = |generation| Once::id_of(&call.caller.check_secret, realm, key, generation);
     let (id, found) = intents.of_key(id_of).await?.ok_or_else(used_up)?;

@@ -7,7 +7,7 @@ pub(crate) use doc::section;
 
 use crate::state::{ApiState, Call};
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
@@ -173,7 +173,7 @@ async fn store(call: &Call, agent: Option<&str>, changes: &[FieldChange]) -> Ans
         ("cap", Some("1".to_owned())),
     ];
     defaults.extend(agent.map(|agent| ("agent", Some(agent.to_owned()))));
-    let new_id = Kind::Policy.mint(now_ms())?;
+    let new_id = IdKind::Policy.mint(now_ms())?;
     let scope = call.scope();
     let set = SetPolicy {
         agent,
@@ -218,7 +218,7 @@ pub async fn list(call: Call) -> Answer {
 
 /// `DELETE /policies/{id}`
 pub async fn delete(call: Call) -> Answer {
-    let id = call.record_id("id", Kind::Policy)?;
+    let id = call.record_id("id", IdKind::Policy)?;
     match policy::delete(&call.state.store, &call.scope(), id).await? {
         true => Reply::done(),
         false => Err(Problem::new(

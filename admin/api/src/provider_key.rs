@@ -8,7 +8,7 @@ use super::agent;
 use crate::state::{ApiState, Call};
 use clock::now_ms;
 use crypto::seal::SealedFor;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, PAGING, Problem, Reply, operations};
@@ -88,7 +88,7 @@ pub async fn store(call: Call) -> Answer {
     let key: SecretString = body.string("apiKey")?.required("apiKey")?.into();
     let prefix = call.state.edge.providers.key_prefix(&provider);
     check_key(key.expose_secret(), &provider, prefix)?;
-    let key_id = Kind::ProviderKey.mint(now_ms())?;
+    let key_id = IdKind::ProviderKey.mint(now_ms())?;
     let owner = SealedFor {
         account: &call.caller.account,
         agent,

@@ -15,7 +15,7 @@ pub(super) use request::{Request, SpendPlan, Stored};
 use super::once::{Identity, IntentId, require_earlier};
 use crate::state::{ApiState, Call};
 use answer::{pending, replay};
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::money::Nanos;
 use endpoint::{Answer, Code, Fields, Problem, operations};
 use serde_json::Value;
@@ -49,7 +49,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
         return replay(&record);
     }
     let now = intent_id.at_ms;
-    let transaction = Kind::Transaction.mint(now)?;
+    let transaction = IdKind::Transaction.mint(now)?;
     let injections = call.state.spends.injections.as_ref();
     let injection = injections.and_then(|injections| injections.find(request.texts()));
     let mut plan_name = call.caller.plan.clone();

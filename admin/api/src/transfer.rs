@@ -9,7 +9,7 @@ use super::spend::require_harmless;
 use super::wallet::name::{ATTEMPTS, FoundWallet, canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::intent::{Reason, State};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
@@ -163,7 +163,7 @@ async fn attempt(call: &Call, request: &TransferRequest) -> Result<Option<Answer
         closed: closed.map(str::to_owned),
     };
     let now = now_ms();
-    let (transaction, arrival) = (Kind::Transaction.mint(now)?, Kind::Transaction.mint(now)?);
+    let (transaction, arrival) = (IdKind::Transaction.mint(now)?, IdKind::Transaction.mint(now)?);
     let transfer = NewTransfer {
         once: &request.identity.once,
         record_life: request.identity.record_life,

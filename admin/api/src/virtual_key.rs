@@ -8,7 +8,7 @@ use super::agent;
 use crate::state::{ApiState, Call};
 use clock::now_ms;
 use crypto::virtual_key::{self as secret, WellFormed};
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::plan::Plan;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
@@ -103,7 +103,7 @@ pub async fn create(call: Call) -> Answer {
     let is_new_agent = AgentRecord::read(store, &call.realm(), agent).await?.is_none();
     let secret: SecretString = secret::mint(&sanity::record(store).await?.check_secret)?;
     let well_formed = WellFormed::parse(secret.expose_secret().as_bytes()).ok_or(Code::Internal)?;
-    let key_id = Kind::VirtualKey.mint(now_ms())?;
+    let key_id = IdKind::VirtualKey.mint(now_ms())?;
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..EXECUTIONS_MAX {
         let plan = call.plan(&plan_name)?;
@@ -181,7 +181,7 @@ pub async fn list(call: Call) -> Answer {
 /// `DELETE /agents/{id}/virtual-keys/{keyId}`
 pub async fn revoke(call: Call) -> Answer {
     let agent = call.agent()?;
-    let key_id = call.record_id("keyId", Kind::VirtualKey)?;
+    let key_id = call.record_id("keyId", IdKind::VirtualKey)?;
     match virtual_key::revoke(&call.state.store, &call.scope(), agent, key_id).await? {
         true => Reply::done(),
         false => {

@@ -16,7 +16,7 @@ use crate::state::{ApiState, Call};
 use clock::now_ms;
 use crypto::seal::WebhookSecretOf;
 use domain::event::EventName;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, PAGING, Problem, Reply, missing, operations};
@@ -118,7 +118,7 @@ pub async fn create(call: Call) -> Answer {
         return Err(missing("url, events or secret")); // `of_new` has required each of them
     };
     request::require_receiver(&call, url).await?;
-    let id = Kind::Webhook.mint(now_ms())?;
+    let id = IdKind::Webhook.mint(now_ms())?;
     let sealed = seal(&call, &id, secret)?;
     let events = events_text(events);
     let mut fields = vec![
@@ -199,7 +199,7 @@ pub async fn get(call: Call) -> Answer {
 
 /// Returns the webhook in the path.
 async fn of_path(call: &Call) -> Result<WebhookRecord, Problem> {
-    let id = call.record_id("id", Kind::Webhook)?;
+    let id = call.record_id("id", IdKind::Webhook)?;
     let webhook = WebhookRecord::read(&call.state.store, &call.realm(), id).await?;
     webhook.ok_or_else(|| none(id))
 }
@@ -256,7 +256,7 @@ fn overlap(hours: u64) -> Duration {
 /// # Errors
 /// 404, 503.
 pub async fn delete(call: Call) -> Answer {
-    let id = call.record_id("id", Kind::Webhook)?;
+    let id = call.record_id("id", IdKind::Webhook)?;
     match webhook::delete(&call.state.store, &call.scope(), id).await? {
         true => Reply::done(),
         false => Err(none(id)),
@@ -269,7 +269,7 @@ pub async fn delete(call: Call) -> Answer {
 /// 404, 409 while the webhook is disabled, 503.
 pub async fn test(call: Call) -> Answer {
     gate::require(&call)?;
-    let id = call.record_id("id", Kind::Webhook)?;
+    let id = call.record_id("id", IdKind::Webhook)?;
     match webhook::test(&call.state.store, &call.scope(), id).await? {
         Tested::Done { seq } => {
             // Dispatched immediately, so that the caller finds the delivery in the list; on failure the sealer does it.

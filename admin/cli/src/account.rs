@@ -9,7 +9,7 @@ use crate::report::Report;
 use clap::Subcommand;
 use clock::now_ms;
 use domain::budget::Budget;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::rate::Rate;
 use domain::role::Role;
@@ -84,7 +84,7 @@ async fn create(context: &Context, name: &str, plan: &str, email: Option<String>
         Some(email) => Some(new_user(context, email, Role::Owner, &password::read_stdin()?)?),
         None => None,
     };
-    let id = Kind::Account.mint(now_ms())?;
+    let id = IdKind::Account.mint(now_ms())?;
     let account = NewAccount {
         id: &id,
         name,

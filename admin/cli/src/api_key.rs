@@ -8,7 +8,7 @@ use crate::report::Report;
 use clap::{Args, Subcommand, ValueEnum};
 use clock::now_ms;
 use crypto::api_key::Family;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::timestamp::iso_from_ms;
@@ -98,7 +98,7 @@ impl Create {
             Prefix::SkService => Family::SkService,
         };
         let secret = family.mint(self.mode)?;
-        let key_id = Kind::ApiKey.mint(now_ms())?;
+        let key_id = IdKind::ApiKey.mint(now_ms())?;
         let new = NewApiKey {
             account: &self.account,
             key_id: &key_id,

@@ -8,7 +8,7 @@ use crate::report::Report;
 use api::{FoundWallet, WALLET_ATTEMPTS, look_up_wallet, other_state};
 use clap::{Args, Subcommand};
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use endpoint::{CURRENCIES, WalletName};
@@ -143,7 +143,7 @@ impl Make {
             currency: &self.currency,
             reference: &self.reference,
             state,
-            transaction: &Kind::Transaction.mint(now)?,
+            transaction: &IdKind::Transaction.mint(now)?,
             request: "{}",
             at_ms: now,
         };

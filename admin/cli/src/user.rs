@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::report::Report;
 use clap::{Subcommand, ValueEnum};
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use secrecy::SecretString;
@@ -159,7 +159,7 @@ pub(super) fn new_user(
 ) -> Result<Record, Failure> {
     let created_at_ms = now_ms();
     Ok(Record {
-        id: Kind::User.mint(created_at_ms)?,
+        id: IdKind::User.mint(created_at_ms)?,
         password: password::hash(context, &email, password)?,
         email,
         role,

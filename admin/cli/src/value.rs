@@ -3,7 +3,7 @@
 use api::PLAIN_REFERENCE;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use domain::blocked::parse_range;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::names;
@@ -40,7 +40,7 @@ pub(super) fn id(text: &str) -> Result<String, String> {
 
 /// Parses the id of a decision.
 pub(super) fn decision_id(text: &str) -> Result<String, String> {
-    match Kind::Allow.has_form(text) || Kind::Deny.has_form(text) {
+    match IdKind::Allow.has_form(text) || IdKind::Deny.has_form(text) {
         true => Ok(text.to_owned()),
         false => {
             Err("must be the id of a decision: allow_… or deny_… with 26 characters behind it".to_owned())

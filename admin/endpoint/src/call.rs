@@ -10,7 +10,7 @@ use axum::extract::{Query, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use bytes::Bytes;
-use domain::id::{Kind, RANDOM_LEN};
+use domain::id::{IdKind, RANDOM_LEN};
 use domain::names::{NO_DOT_SEGMENT, NO_ID, is_agent_id, is_dot_segment, looks_like_an_id};
 use domain::plan::Plan;
 use percent_encoding::percent_decode_str;
@@ -235,7 +235,7 @@ impl<S, C> Call<S, C> {
     /// # Errors
     /// 404 if it does not have the form of such an id, so that no record can exist. The text is not repeated, since it
     /// may be a key.
-    pub fn record_id(&self, param: &str, kind: Kind) -> Result<&str, Problem> {
+    pub fn record_id(&self, param: &str, kind: IdKind) -> Result<&str, Problem> {
         let id = self.param(param);
         kind.has_form(id)
             .then_some(id)
@@ -303,7 +303,7 @@ impl<S, C> Call<S, C> {
     }
 }
 
-fn malformed_id(param: &str, kind: Kind) -> Problem {
+fn malformed_id(param: &str, kind: IdKind) -> Problem {
     let message = format!(
         "There is no record of this id: {param} must be `{}` and {RANDOM_LEN} letters and digits.",
         kind.prefix()
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn a_malformed_id_is_answered_with_the_form_of_one() {
-        let problem = malformed_id("keyId", Kind::VirtualKey);
+        let problem = malformed_id("keyId", IdKind::VirtualKey);
         assert_eq!(problem.code(), Code::NotFound);
         assert_eq!(
             problem.message(),

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use store::api_key::script::count::WindowState;
 use store::blocked::Verdict;
 use telemetry::LineAllowance;
-use telemetry::span::{self, Kind, Span, Value};
+use telemetry::span::{self, Span, SpanKind, Value};
 use telemetry::trace::Trace;
 use tokio::task::JoinSet;
 
@@ -143,7 +143,7 @@ fn export(trace: Trace, method: &'static str, route: &'static str, status: Statu
         id,
         parent: trace.parent,
         name: "request",
-        kind: Kind::Server,
+        kind: SpanKind::Server,
         start: end.saturating_sub(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)),
         end,
         attributes: vec![

@@ -1,7 +1,7 @@
 //! `X-Request-Id` (decision D5): the caller's if it has the form of a run id, otherwise a new one, as on the edge.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::names::is_request_id;
 
 /// Header with the id of a request, chosen by the caller or generated.
@@ -18,7 +18,7 @@ pub(super) fn choose(headers: &HeaderMap) -> HeaderValue {
 
 /// Generates an id of a request.
 pub fn generated() -> HeaderValue {
-    let id = Kind::Request
+    let id = IdKind::Request
         .mint(clock::now_ms())
         .ok()
         .and_then(|id| id.parse().ok());

@@ -1,7 +1,7 @@
 //! Names with which callers refer to a wallet (decision D61).
 
 use super::whole_number::whole_number;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::names::is_agent_id;
 use serde_json::Value;
 use store::keys::USER;
@@ -29,7 +29,7 @@ impl WalletName {
 
     /// Reads a text that is no number: an id, an agent or `user`.
     fn of_text(text: String) -> Option<Self> {
-        match text.starts_with(Kind::Wallet.prefix()) {
+        match text.starts_with(IdKind::Wallet.prefix()) {
             true => is_agent_id(&text).then_some(Self::Id(text)),
             false => (text == USER || is_agent_id(&text)).then_some(Self::Owner(text)),
         }

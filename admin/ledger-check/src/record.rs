@@ -5,7 +5,7 @@ use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
 use super::scan::Record;
 use super::violation::Invariant;
-use domain::intent::{Kind, State};
+use domain::intent::{IntentKind, State};
 use store::call::hold::Hold;
 use store::call::open_holds::State as HoldState;
 use store::deposit::{Deposit, DepositState};
@@ -71,7 +71,7 @@ impl Pass<'_> {
             return self.wrong(Invariant::Intent, &[key], format!("its id is {}", intent.id));
         }
         self.decided(account_mode, key, &intent);
-        if matches!(intent.kind, Kind::Transfer | Kind::Deposit) {
+        if matches!(intent.kind, IntentKind::Transfer | IntentKind::Deposit) {
             return;
         }
         for parts in [
@@ -90,7 +90,7 @@ impl Pass<'_> {
             let detail = "its timeline does not match its stored hash";
             self.wrong(Invariant::Intent, &[key], detail);
         }
-        let is_intent = !matches!(intent.kind, Kind::Transfer | Kind::Deposit);
+        let is_intent = !matches!(intent.kind, IntentKind::Transfer | IntentKind::Deposit);
         if is_intent && intent.state == State::Settled {
             self.trail_intent(account_mode, intent);
             self.settled(account_mode, key, intent);
@@ -109,7 +109,7 @@ impl Pass<'_> {
         }
         let moved = intent.transaction.is_some();
         match (intent.kind, intent.escrow) {
-            (Kind::Spend, _) => {
+            (IntentKind::Spend, _) => {
                 if intent.balance.is_some() != moved {
                     let detail = "it has only one of balance and transaction";
                     self.wrong(Invariant::Intent, &[key], detail);
@@ -122,18 +122,19 @@ impl Pass<'_> {
                     }
                 }
             }
-            (Kind::EscrowRelease | Kind::EscrowDispute, Some(escrow)) => {
+            (IntentKind::EscrowRelease | IntentKind::EscrowDispute, Some(escrow)) => {
                 let escrow = escrow.to_string();
                 self.reconcile_across(Comparison::EscrowWinner, Side::Match, &escrow, &[&intent.id]);
             }
-            (Kind::EscrowFund, Some(_)) if !moved => {
+            (IntentKind::EscrowFund, Some(_)) if !moved => {
                 self.wrong(
                     Invariant::Intent,
                     &[key],
                     "the escrow was funded without a transaction",
                 );
             }
-            (Kind::EscrowCreate | Kind::EscrowFund, Some(_)) | (Kind::Transfer | Kind::Deposit, _) => {}
+            (IntentKind::EscrowCreate | IntentKind::EscrowFund, Some(_))
+            | (IntentKind::Transfer | IntentKind::Deposit, _) => {}
             (_, None) => self.wrong(Invariant::Intent, &[key], "it names no escrow"),
         }
     }

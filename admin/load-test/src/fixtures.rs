@@ -4,7 +4,7 @@ mod provisioner;
 
 pub use provisioner::{LeftOver, Provisioner, STAND_IN};
 
-use super::kind::Kind;
+use super::kind::RequestKind;
 use crate::error::LoadTestError;
 use crypto::virtual_key::WellFormed;
 use provisioner::Made;
@@ -26,7 +26,7 @@ pub struct Agent {
 /// A key to call with.
 #[derive(Debug)]
 struct Member {
-    kind: Kind,
+    kind: RequestKind,
     /// An index into the agents.
     agent: usize,
     key: SecretString,
@@ -61,22 +61,22 @@ impl Fixtures {
             };
             fixtures.add(kind, agent, key.to_owned().into());
         }
-        if fixtures.of_kind(Kind::Approved).is_empty() {
+        if fixtures.of_kind(RequestKind::Approved).is_empty() {
             let message = "--keys-file holds no key for approved calls";
             return Err(LoadTestError::Usage(message.to_owned()));
         }
         // A malformed body is sent with a valid key.
         let agent = fixtures.members[0].agent;
-        let (_, key) = fixtures.of_kind(Kind::Approved).swap_remove(0);
+        let (_, key) = fixtures.of_kind(RequestKind::Approved).swap_remove(0);
         fixtures.members.push(Member {
-            kind: Kind::Malformed,
+            kind: RequestKind::Malformed,
             agent,
             key,
         });
         Ok(fixtures)
     }
 
-    fn add(&mut self, kind: Kind, agent: Agent, key: SecretString) {
+    fn add(&mut self, kind: RequestKind, agent: Agent, key: SecretString) {
         let known = self.agents.iter().position(|other| *other == agent);
         let agent = known.unwrap_or_else(|| {
             self.agents.push(agent);
@@ -91,7 +91,7 @@ impl Fixtures {
     }
 
     /// Returns the keys of a kind, each with the index of its agent.
-    pub fn of_kind(&self, kind: Kind) -> Vec<(usize, SecretString)> {
+    pub fn of_kind(&self, kind: RequestKind) -> Vec<(usize, SecretString)> {
         let members = self.members.iter().filter(|member| member.kind == kind);
         members.map(|member| (member.agent, member.key.clone())).collect()
     }
@@ -101,7 +101,7 @@ impl Fixtures {
 ///
 /// # Errors
 /// [`LoadTestError::Usage`] with the line.
-pub fn lines(text: &str) -> Result<Vec<(Kind, &str)>, LoadTestError> {
+pub fn lines(text: &str) -> Result<Vec<(RequestKind, &str)>, LoadTestError> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -110,9 +110,9 @@ pub fn lines(text: &str) -> Result<Vec<(Kind, &str)>, LoadTestError> {
         }
         let bad = |what: &str| LoadTestError::Usage(format!("--keys-file, line {}: {what}", number + 1));
         let (kind, key) = match line.split_once(char::is_whitespace) {
-            None => (Kind::Approved, line),
+            None => (RequestKind::Approved, line),
             Some((word, key)) => {
-                let kind = Kind::parse(word).filter(|kind| *kind != Kind::Malformed);
+                let kind = RequestKind::parse(word).filter(|kind| *kind != RequestKind::Malformed);
                 let what = "before a key may stand approved, frozen, revoked or over-cap";
                 (kind.ok_or_else(|| bad(what))?, key.trim())
             }
@@ -137,11 +137,17 @@ mod tests {
     #[test]
     fn a_key_file_names_kinds() {
         let text = format!("# staging\n{KEY}\n\nfrozen {KEY}\n  over-cap\t{KEY}  \n");
-        let kinds: Vec<Kind> = lines(&text).unwrap().into_iter().map(|(kind, _)| kind).collect();
-        assert_eq!(kinds, [Kind::Approved, Kind::Frozen, Kind::OverCap]);
+        let kinds: Vec<RequestKind> = lines(&text).unwrap().into_iter().map(|(kind, _)| kind).collect();
+        assert_eq!(
+            kinds,
+            [RequestKind::Approved, RequestKind::Frozen, RequestKind::OverCap]
+        );
         let fixtures = Fixtures::of_file(&text, &[]).unwrap();
         assert_eq!(
-            (fixtures.agents().len(), fixtures.of_kind(Kind::Malformed).len()),
+            (
+                fixtures.agents().len(),
+                fixtures.of_kind(RequestKind::Malformed).len()
+            ),
             (3, 1)
         );
     }

@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::fixtures::Fixtures;
-use super::kind::Kind;
+use super::kind::RequestKind;
 use super::mix;
 use super::pace;
 use super::plan::Plan;
@@ -26,7 +26,7 @@ const DROPPED_AFTER: Duration = Duration::from_secs(10);
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 /// Interval of checking whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// Body sent for [`Kind::Malformed`].
+/// Body sent for [`RequestKind::Malformed`].
 const MALFORMED: &[u8] = b"{\"model\": ";
 
 /// Charges of one agent in the answers.
@@ -51,9 +51,9 @@ pub(super) struct LoadGenerator {
     connections: usize,
     share: u64,
     bodies: Vec<Bytes>,
-    denials: Vec<Kind>,
+    denials: Vec<RequestKind>,
     /// By kind: agent (an index into the fixtures's) and key.
-    members: Vec<(Kind, Vec<(usize, SecretString)>)>,
+    members: Vec<(RequestKind, Vec<(usize, SecretString)>)>,
     ledger: Mutex<Vec<ReportedCharges>>,
     next: AtomicU64,
     now: Mutex<Option<Recorded>>,
@@ -86,7 +86,7 @@ impl LoadGenerator {
         let client = builder.build().map_err(|error| bad(&error))?;
         let url = plan.target.join("/v1/chat/completions");
         let url = url.map_err(|error| LoadTestError::Usage(format!("--target: {error}")))?;
-        let by_kind = Kind::ALL.map(|kind| (kind, fixtures.of_kind(kind)));
+        let by_kind = RequestKind::ALL.map(|kind| (kind, fixtures.of_kind(kind)));
         let members: Vec<_> = by_kind
             .into_iter()
             .filter(|(_, members)| !members.is_empty())
@@ -98,7 +98,7 @@ impl LoadGenerator {
             connections: plan.connections,
             share: plan.deny_share,
             bodies: plan.bodies().into_iter().map(Bytes::from).collect(),
-            denials: denials.filter(|kind| *kind != Kind::Approved).collect(),
+            denials: denials.filter(|kind| *kind != RequestKind::Approved).collect(),
             members,
             ledger: Mutex::new(vec![ReportedCharges::default(); fixtures.agents().len()]),
             next: AtomicU64::new(0),
@@ -144,7 +144,7 @@ impl LoadGenerator {
         let among = |count: usize| usize::try_from(turn % count.max(1) as u64).unwrap_or(0);
         let (agent, key) = &members[among(members.len())];
         let body = match kind {
-            Kind::Malformed => Bytes::from_static(MALFORMED),
+            RequestKind::Malformed => Bytes::from_static(MALFORMED),
             _ => self.bodies[among(self.bodies.len())].clone(),
         };
         let bytes_sent = body.len() as u64;
@@ -158,7 +158,7 @@ impl LoadGenerator {
             true => request.header(COST_HEADER, "true"),
             false => request,
         };
-        let leaves = kind == Kind::Approved && mix::is_left(turn, self.leave_share);
+        let leaves = kind == RequestKind::Approved && mix::is_left(turn, self.leave_share);
         let (status, reason, bytes_received, first_byte) = match Answer::take_in(request, leaves).await {
             Ok(answer) => {
                 self.charge(*agent, &answer);
@@ -273,7 +273,7 @@ pub(super) async fn phase(
     seen.took = took;
     if given_up > 0 {
         let end = End {
-            kind: Kind::Approved,
+            kind: RequestKind::Approved,
             status: 0,
             reason: "given up".to_owned(),
         };

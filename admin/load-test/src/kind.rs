@@ -9,7 +9,7 @@ pub(super) const CALLER_LEFT: &str = "caller left";
 domain::words! {
     /// Intended outcome of a call.
     #[derive(PartialOrd, Ord)]
-    pub enum Kind {
+    pub enum RequestKind {
         /// A call to be approved and forwarded.
         Approved = "approved",
         /// A call of a frozen agent.
@@ -23,7 +23,7 @@ domain::words! {
     }
 }
 
-impl Kind {
+impl RequestKind {
     /// Expected status and reason of its calls.
     const fn expected(self) -> (u16, &'static str) {
         match self {
@@ -69,33 +69,42 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        for kind in Kind::ALL {
-            assert_eq!(Kind::parse(kind.as_str()), Some(kind));
+        for kind in RequestKind::ALL {
+            assert_eq!(RequestKind::parse(kind.as_str()), Some(kind));
         }
-        assert_eq!(Kind::parse("Frozen"), None);
+        assert_eq!(RequestKind::parse("Frozen"), None);
     }
 
     #[test]
     fn only_the_right_reason_is_as_meant() {
-        assert_eq!(Kind::Approved.judge(200, ""), Judged::AsMeant);
-        assert_eq!(Kind::Approved.judge(402, "daily_limit"), Judged::Limited);
-        assert_eq!(Kind::Approved.judge(429, "rate_limited"), Judged::Limited);
-        assert_eq!(Kind::Approved.judge(200, "hold_exhausted"), Judged::Limited);
-        assert_eq!(Kind::Approved.judge(200, "stream not whole"), Judged::Wrong);
-        assert_eq!(Kind::Approved.judge(200, CALLER_LEFT), Judged::AsMeant);
+        assert_eq!(RequestKind::Approved.judge(200, ""), Judged::AsMeant);
+        assert_eq!(RequestKind::Approved.judge(402, "daily_limit"), Judged::Limited);
+        assert_eq!(RequestKind::Approved.judge(429, "rate_limited"), Judged::Limited);
         assert_eq!(
-            Kind::Approved.judge(429, ""),
+            RequestKind::Approved.judge(200, "hold_exhausted"),
+            Judged::Limited
+        );
+        assert_eq!(
+            RequestKind::Approved.judge(200, "stream not whole"),
+            Judged::Wrong
+        );
+        assert_eq!(RequestKind::Approved.judge(200, CALLER_LEFT), Judged::AsMeant);
+        assert_eq!(
+            RequestKind::Approved.judge(429, ""),
             Judged::Wrong,
             "the provider's own limit"
         );
-        assert_eq!(Kind::Approved.judge(503, "service_unavailable"), Judged::Wrong);
-        assert_eq!(Kind::Frozen.judge(403, "frozen"), Judged::AsMeant);
-        assert_eq!(Kind::Frozen.judge(403, "cap_disabled"), Judged::Wrong);
         assert_eq!(
-            Kind::Frozen.judge(200, ""),
+            RequestKind::Approved.judge(503, "service_unavailable"),
+            Judged::Wrong
+        );
+        assert_eq!(RequestKind::Frozen.judge(403, "frozen"), Judged::AsMeant);
+        assert_eq!(RequestKind::Frozen.judge(403, "cap_disabled"), Judged::Wrong);
+        assert_eq!(
+            RequestKind::Frozen.judge(200, ""),
             Judged::Wrong,
             "let through what it should not"
         );
-        assert_eq!(Kind::Revoked.judge(429, "rate_limited"), Judged::Limited);
+        assert_eq!(RequestKind::Revoked.judge(429, "rate_limited"), Judged::Limited);
     }
 }

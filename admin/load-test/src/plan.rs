@@ -243,7 +243,7 @@ pub fn millis(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind::Kind;
+    use super::super::kind::RequestKind;
     use super::super::mix::{WHOLE, is_left};
     use super::super::record::End;
     use super::*;
@@ -388,7 +388,7 @@ mod tests {
                     true => (429, "rate_limited"),
                     false => (200, ""),
                 };
-                let (kind, reason) = (Kind::Approved, reason.to_owned());
+                let (kind, reason) = (RequestKind::Approved, reason.to_owned());
                 *seen.ends.entry(End { kind, status, reason }).or_default() += 1;
             }
             seen

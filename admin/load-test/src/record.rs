@@ -1,6 +1,6 @@
 //! Counts and latencies of a phase, in bounded memory whatever the number of calls.
 
-use super::kind::{Judged, Kind};
+use super::kind::{Judged, RequestKind};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) const LATE: Duration = Duration::from_millis(1);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct End {
     /// Purpose of the call.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// HTTP status; 0 if there was none.
     pub status: u16,
     /// Reason as the edge reports it; empty for an approval. Without an answer: a description of the failure.
@@ -173,7 +173,7 @@ mod tests {
     fn shot(status: u16, waited_ms: u64, took_ms: u64) -> Sample {
         Sample {
             end: End {
-                kind: Kind::Approved,
+                kind: RequestKind::Approved,
                 status,
                 reason: String::new(),
             },

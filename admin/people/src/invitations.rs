@@ -8,7 +8,7 @@ use super::team::given_role;
 use crate::state::{Call, OpenCall, PeopleState};
 use clock::now_ms;
 use crypto::token::Token;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::require_no_loss;
@@ -119,7 +119,7 @@ pub async fn create(call: Call) -> Answer {
     }
     let token = Token::mint()?;
     let invitation = InvitationBody {
-        id: Kind::Invitation.mint(now_ms())?,
+        id: IdKind::Invitation.mint(now_ms())?,
         role,
         invited_by: call.caller.actor.clone(),
         token_hash: token.hash(),
@@ -155,7 +155,7 @@ pub async fn list(call: Call) -> Answer {
 
 /// `DELETE /invitations/{id}`
 pub async fn revoke(call: Call) -> Answer {
-    let id = call.record_id("id", Kind::Invitation)?;
+    let id = call.record_id("id", IdKind::Invitation)?;
     let (invitations, _) = open(&call).await?;
     let found = invitations.iter().find(|invitation| invitation.body.id == id);
     let found = found.ok_or_else(missing)?;
@@ -219,7 +219,7 @@ pub async fn accept(call: OpenCall) -> Answer {
     let (account, invitation) = by_token(people, &token, &source(call.client)).await?;
     let now = now_ms();
     let user = User {
-        id: Kind::User.mint(now)?,
+        id: IdKind::User.mint(now)?,
         email: invitation.email.clone(),
         role: invitation.body.role,
         password: people

@@ -2,7 +2,7 @@
 
 use super::person::Me;
 use crate::state::{Call, PeopleState};
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::session;
 use endpoint::doc::is;
@@ -67,7 +67,7 @@ pub async fn list(call: Call) -> Answer {
 
 /// `DELETE /sessions/{id}`
 pub async fn revoke(call: Call) -> Answer {
-    let id = call.record_id("id", Kind::Session)?;
+    let id = call.record_id("id", IdKind::Session)?;
     let me = Me::for_caller(&call)?;
     let scope = Scope::live(&call.caller.account, me.id);
     if !end(&call.state.store, &scope, me.id, End::One(id), "session.revoked").await? {

@@ -5,7 +5,7 @@ use super::person::UserView;
 use crate::state::{ATTEMPTS, Call, PeopleState};
 use api::ApiKeyView as KeyView;
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::role::Role;
 use endpoint::{Answer, Code, Fields, PAGING, Problem, Reply, operations};
 use serde::Serialize;
@@ -80,7 +80,7 @@ fn keeps_api_keys(call: &Call) -> Result<bool, Problem> {
 
 /// `PATCH /team/{id}`
 pub async fn change(call: Call) -> Answer {
-    let id = call.record_id("id", Kind::User)?;
+    let id = call.record_id("id", IdKind::User)?;
     let keeps = keeps_api_keys(&call)?;
     let role = given_role(&call.body()?.only(&["role"])?)?;
     let (store, keys) = (&call.state.store, call.keys());
@@ -145,7 +145,7 @@ pub(super) struct Removed<'a> {
 
 /// `DELETE /team/{id}`
 pub async fn remove(call: Call) -> Answer {
-    let id = call.record_id("id", Kind::User)?;
+    let id = call.record_id("id", IdKind::User)?;
     let keeps = keeps_api_keys(&call)?;
     let (store, keys) = (&call.state.store, call.keys());
     for _ in 0..ATTEMPTS {
@@ -175,7 +175,7 @@ pub async fn remove(call: Call) -> Answer {
 
 /// The answer to a removal.
 async fn removed(call: &Call, made: &[ApiKey], revokes_until: Option<u64>) -> Answer {
-    let id = call.record_id("id", Kind::User)?;
+    let id = call.record_id("id", IdKind::User)?;
     let shown = keys_of(call, id, made, revokes_until).await?;
     let now = now_ms();
     Reply::ok(&Removed {

@@ -160,14 +160,14 @@ async fn count_approvals(store: &Store, memory: &mut RoundState) -> Result<(), S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::id::Kind;
+    use domain::id::IdKind;
 
     #[test]
     fn the_oldest_hold_and_the_first_deadline_are_kept() {
         let mut count = Count::default();
         count.record_oldest(&[]);
         assert_eq!(count, Count::default());
-        let id = |at_ms| Kind::Allow.mint(at_ms).unwrap();
+        let id = |at_ms| IdKind::Allow.mint(at_ms).unwrap();
         for (made, due) in [(500, 900), (300, 1000), (700, 800)] {
             count.record_oldest(&[(id(made), due)]);
         }

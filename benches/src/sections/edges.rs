@@ -3,7 +3,7 @@
 
 use super::Outcome;
 use crate::contender::{Contender, Name};
-use crate::ledger::{Keyring, Kind, LITTLE_NANOS, Ledger};
+use crate::ledger::{AgentKind, Keyring, LITTLE_NANOS, Ledger};
 use crate::measure::Runner;
 use crate::row::Row;
 use crate::section::Lengths;
@@ -106,7 +106,7 @@ async fn race(
     ledger: &Ledger,
     edge: &str,
 ) -> Result<Race, Box<dyn Error>> {
-    let little: Keyring = ledger.add(Kind::Little, LITTLE_AGENTS).await?;
+    let little: Keyring = ledger.add(AgentKind::Little, LITTLE_AGENTS).await?;
     let contender = Contender {
         keys: little.file.clone(),
         expect: vec![200, 402],

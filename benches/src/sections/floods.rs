@@ -8,7 +8,7 @@
 
 use super::Outcome;
 use crate::contender::{Contender, EDGE, Name};
-use crate::ledger::{Kind, Ledger};
+use crate::ledger::{AgentKind, Ledger};
 use crate::machine::{pin, yield_core};
 use crate::measure::Runner;
 use crate::phase::{Phase, Wire};
@@ -221,8 +221,8 @@ fn calls_seconds(lengths: &Lengths) -> f64 {
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<FloodResult>> {
     let stage = runner.stage;
     let ledger = stage.ledger(true).await?;
-    let hasty = ledger.add_refused(Kind::Hasty).await?;
-    let spare = ledger.add(Kind::Free, SPARE_AGENTS).await?.file;
+    let hasty = ledger.add_refused(AgentKind::Hasty).await?;
+    let spare = ledger.add(AgentKind::Free, SPARE_AGENTS).await?.file;
     let reader = ledger.api_key().await;
     let mut found = Vec::new();
     let mut checked = 0;

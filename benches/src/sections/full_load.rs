@@ -3,7 +3,7 @@
 
 use super::Outcome;
 use crate::contender::{Contender, Name};
-use crate::ledger::Kind;
+use crate::ledger::AgentKind;
 use crate::measure::Runner;
 use crate::row::Row;
 use crate::section::Lengths;
@@ -11,12 +11,12 @@ use crate::stage::{EdgeSetup, Sides, plain, tollgate};
 use std::path::PathBuf;
 
 /// The denials, each with its kind of agents and its status.
-const DENIALS: [(Name, Kind, u16); 5] = [
-    (Name::DeniedByDay, Kind::Spent, 402),
-    (Name::DeniedByFreeze, Kind::Frozen, 403),
-    (Name::DeniedByRate, Kind::Hasty, 429),
-    (Name::DeniedByRevocation, Kind::Revoked, 401),
-    (Name::DeniedInMemory, Kind::Invented, 401),
+const DENIALS: [(Name, AgentKind, u16); 5] = [
+    (Name::DeniedByDay, AgentKind::Spent, 402),
+    (Name::DeniedByFreeze, AgentKind::Frozen, 403),
+    (Name::DeniedByRate, AgentKind::Hasty, 429),
+    (Name::DeniedByRevocation, AgentKind::Revoked, 401),
+    (Name::DeniedInMemory, AgentKind::Invented, 401),
 ];
 /// Contenders whose calls are approved.
 const APPROVED: usize = 8;

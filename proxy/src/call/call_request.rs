@@ -7,7 +7,7 @@ use crate::upstream::usage::UsageReader;
 use crate::upstream::{Upstream, Upstreams};
 use chat::{self, BodyError, BodyErrorKind, UsageSplice};
 use crypto::virtual_key::WellFormed;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::measured::Endpoint;
 use domain::money::Nanos;
 use domain::names;
@@ -269,7 +269,7 @@ fn run_of(headers: &HeaderMap) -> Result<Run, Rejection> {
     let malformed = || refused("must be 1 to 200 characters of A-Z a-z 0-9 . _ : -");
     let mut values = headers.get_all(RUN_ID_HEADER).iter();
     let Some(value) = values.next() else {
-        return new_run(Kind::Request.mint(clock::now_ms()));
+        return new_run(IdKind::Request.mint(clock::now_ms()));
     };
     let sent = value.as_bytes();
     if names::is_dot_segment(sent) {

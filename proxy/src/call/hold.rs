@@ -10,7 +10,7 @@ use crate::store_health::StoreHealth;
 use domain::decision::denial_id;
 use domain::denial::Denial;
 use domain::entry::HoldOutcome;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::measured::Measured;
 use domain::money::Nanos;
 use futures::future::BoxFuture;
@@ -42,7 +42,7 @@ pub struct OpenHold {
 /// # Errors
 /// 503 when the system has no randomness.
 pub fn hold_name(owner: &VirtualKeyOwner, run: &str) -> Result<HoldName, Rejection> {
-    let allow_id = Kind::Allow
+    let allow_id = IdKind::Allow
         .mint(clock::now_ms())
         .map_err(|_| Rejection::unavailable())?;
     let (account, agent) = (owner.account().to_owned(), owner.agent().to_owned());

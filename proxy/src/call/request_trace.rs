@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use store::lookup::VirtualKeyOwner;
 use telemetry::LineAllowance;
-use telemetry::span::{self, Kind, Span, Value};
+use telemetry::span::{self, Span, SpanKind, Value};
 use telemetry::trace::{ContinuedTrace, Trace, new_span};
 
 /// Lines about requests that no rate bounds: refused ones, and denials without an audit entry of their own.
@@ -265,7 +265,7 @@ impl RequestTrace {
             id: own,
             parent: self.trace.parent,
             name: "call",
-            kind: Kind::Server,
+            kind: SpanKind::Server,
             start,
             end,
             attributes,
@@ -275,8 +275,8 @@ impl RequestTrace {
             let (began, took) = self.stages[*stage as usize]?;
             let at = began.duration_since(self.began);
             let (id, kind, failed) = match stage {
-                Stage::Upstream => (self.upstream_span, Kind::Client, failed),
-                _ => (new_span(), Kind::Internal, false),
+                Stage::Upstream => (self.upstream_span, SpanKind::Client, failed),
+                _ => (new_span(), SpanKind::Internal, false),
             };
             Some(Span {
                 trace: self.trace.id.0,

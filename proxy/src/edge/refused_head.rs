@@ -8,7 +8,7 @@ use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::reply::{Reply, names};
 use bytes::{Bytes, BytesMut};
 use connections::request_head::Malformed;
-use domain::id::Kind;
+use domain::id::IdKind;
 use http::header::{CONNECTION, DATE};
 use http::{HeaderMap, HeaderValue};
 use pingora::protocols::http::date::get_cached_date;
@@ -71,5 +71,5 @@ pub(super) fn bytes(metrics: &Metrics, refusal: &Refusal) -> Bytes {
 
 /// Returns a new `X-Request-Id`; empty if the clock or the system's randomness fails.
 pub(super) fn new_request_id() -> String {
-    Kind::Request.mint(clock::now_ms()).unwrap_or_default()
+    IdKind::Request.mint(clock::now_ms()).unwrap_or_default()
 }

@@ -6,7 +6,7 @@
 //! emptied whenever the queue becomes empty.
 
 use super::item::Item;
-use domain::id::Kind;
+use domain::id::IdKind;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -48,7 +48,7 @@ impl Journal {
     pub fn open(dir: &Path) -> std::io::Result<Self> {
         let mut made = DirBuilder::new();
         made.recursive(true).mode(OWNER_ONLY_DIR).create(dir)?;
-        let name = Kind::Request
+        let name = IdKind::Request
             .mint(clock::now_ms())
             .map_err(std::io::Error::other)?;
         let (opening, path) = (

@@ -42,7 +42,7 @@ struct EmbeddingsFields<'a> {
 
 /// Type of the elements of `input`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum InputKind {
     Text,
     Token,
     Tokens,
@@ -54,7 +54,7 @@ struct Input {
     /// Number of elements of the array; 1 for a single text.
     elements: usize,
     /// Type of the first element.
-    kind: Option<Kind>,
+    kind: Option<InputKind>,
     /// Index of the first element with another type or an invalid one.
     odd: Option<usize>,
     token_ids: u64,
@@ -125,17 +125,17 @@ impl Input {
         let index = self.elements;
         self.elements += 1;
         let kind = match scanner.peek() {
-            Some(b'[') => self.tokens(scanner)?.then_some(Kind::Tokens),
+            Some(b'[') => self.tokens(scanner)?.then_some(InputKind::Tokens),
             _ => match scanner.value()? {
                 Value::Text(text) => {
                     prompt.parts += 1;
                     prompt.bytes += text.bytes;
-                    Some(Kind::Text)
+                    Some(InputKind::Text)
                 }
-                value => self.token(value).then_some(Kind::Token),
+                value => self.token(value).then_some(InputKind::Token),
             },
         };
-        let first = *self.kind.get_or_insert(kind.unwrap_or(Kind::Text));
+        let first = *self.kind.get_or_insert(kind.unwrap_or(InputKind::Text));
         if kind != Some(first) {
             self.odd.get_or_insert(index);
         }
@@ -167,7 +167,7 @@ impl Input {
         if let Some(index) = self.odd {
             return Err(BodyError::BadInput { index });
         }
-        if self.kind != Some(Kind::Token) && self.elements > INPUTS_MAX {
+        if self.kind != Some(InputKind::Token) && self.elements > INPUTS_MAX {
             return Err(BodyError::TooManyInputs);
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Decisions on calls: the types of their audit entries, and the ids of denials.
 
 use crate::denial::{Denial, DenialStage};
-use crate::id::Kind;
+use crate::id::IdKind;
 
 /// Type of the entry of an approved call.
 pub const APPROVED: &str = "decision.approved";
@@ -11,22 +11,22 @@ pub const DENIED: &str = "decision.denied";
 pub const VOIDED: &str = "decision.voided";
 
 /// Returns the kind of a denial's id: `allow_…` if Cap decided, `deny_…` for earlier checks.
-pub const fn denial_kind(denial: Denial) -> Kind {
+pub const fn denial_kind(denial: Denial) -> IdKind {
     match denial.stage() {
-        DenialStage::BeforeCap => Kind::Deny,
-        DenialStage::Cap | DenialStage::Plan => Kind::Allow,
+        DenialStage::BeforeCap => IdKind::Deny,
+        DenialStage::Cap | DenialStage::Plan => IdKind::Allow,
     }
 }
 
 /// Returns the id of a denial: the id of the hold, with the prefix of the [kind](denial_kind).
 pub fn denial_id(denial: Denial, hold_id: &str) -> String {
-    hold_id.replacen(Kind::Allow.prefix(), denial_kind(denial).prefix(), 1)
+    hold_id.replacen(IdKind::Allow.prefix(), denial_kind(denial).prefix(), 1)
 }
 
 /// Returns the id of the hold for a `deny_…` id, the inverse of [`denial_id`]; `None` for another kind of id.
 pub fn hold_id(deny_id: &str) -> Option<String> {
-    let random = deny_id.strip_prefix(Kind::Deny.prefix())?;
-    Some(format!("{}{random}", Kind::Allow.prefix()))
+    let random = deny_id.strip_prefix(IdKind::Deny.prefix())?;
+    Some(format!("{}{random}", IdKind::Allow.prefix()))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //! | 30 or 50 | random | zero |
 
 use super::denial::Denial;
-use super::id::{Kind, made_at_ms};
+use super::id::{IdKind, made_at_ms};
 use entropy::{NoEntropy, id_bits};
 use sha2::{Digest, Sha256};
 
@@ -54,7 +54,7 @@ impl DenialWindow<'_> {
         let end = u128::from(self.ends_ms) & mask(END_BITS);
         let fixed = (end << TAG_BITS | self.tag()) << (RANDOM_BITS - END_BITS - TAG_BITS);
         let random = id_bits()? & mask(RANDOM_BITS - END_BITS - TAG_BITS);
-        Ok(Kind::Deny.derived(u128::from(at_ms) << RANDOM_BITS | fixed | random))
+        Ok(IdKind::Deny.derived(u128::from(at_ms) << RANDOM_BITS | fixed | random))
     }
 
     fn tag(self) -> u128 {
@@ -67,10 +67,10 @@ impl DenialWindow<'_> {
 /// Returns the id of the window's record for the id of a denial, assuming that [`mint`](DenialWindow::mint) created it:
 /// other denial ids yield an id without a record. `None` if it is not a denial id.
 pub fn record_of(decision_id: &str) -> Option<String> {
-    if !Kind::Deny.has_form(decision_id) {
+    if !IdKind::Deny.has_form(decision_id) {
         return None;
     }
-    let bits = ulid::Ulid::from_string(decision_id.strip_prefix(Kind::Deny.prefix())?).ok()?;
+    let bits = ulid::Ulid::from_string(decision_id.strip_prefix(IdKind::Deny.prefix())?).ok()?;
     let random = bits.random() >> (RANDOM_BITS - END_BITS - TAG_BITS);
     let low = u64::try_from(random >> TAG_BITS & mask(END_BITS)).ok()?;
     // The end nearest to the id's time with these lowest bits, since clocks differ and a window lasts a minute.
@@ -86,7 +86,7 @@ pub fn end_of(record_id: &str) -> Option<u64> {
 }
 
 fn record_id(ends_ms: u64, tag: u128) -> String {
-    Kind::Deny.derived(u128::from(ends_ms) << RANDOM_BITS | tag << (RANDOM_BITS - TAG_BITS))
+    IdKind::Deny.derived(u128::from(ends_ms) << RANDOM_BITS | tag << (RANDOM_BITS - TAG_BITS))
 }
 
 const fn mask(bits: u32) -> u128 {
@@ -112,7 +112,7 @@ mod tests {
         let its = window("vk_1", Denial::RateLimited, ENDS_MS);
         for before_ms in [0, 1, 59_999, 60_000, 300_000] {
             let id = its.mint(ENDS_MS - before_ms).unwrap();
-            assert!(Kind::Deny.has_form(&id), "{id}");
+            assert!(IdKind::Deny.has_form(&id), "{id}");
             assert_eq!(made_at_ms(&id), Some(ENDS_MS - before_ms));
             assert_eq!(record_of(&id), Some(its.record_id()));
         }
@@ -145,6 +145,6 @@ mod tests {
         for id in ["", "deny_", "deny_1", "allow_01KAH3V9J80123456789ABCDEF"] {
             assert_eq!(record_of(id), None, "{id}");
         }
-        assert_eq!(record_of(&Kind::Deny.mint(0).unwrap()), None, "before its time");
+        assert_eq!(record_of(&IdKind::Deny.mint(0).unwrap()), None, "before its time");
     }
 }

@@ -13,7 +13,7 @@ pub use ended_by::{EndedBy, OPERATOR};
 
 use super::chain;
 use super::denial_window;
-use super::id::Kind;
+use super::id::IdKind;
 use crate::timestamp::iso_from_ms;
 use serde_json::{Map, Value, json};
 
@@ -201,7 +201,7 @@ fn change(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     words::merge(&mut data, rest.get(end..)?)?;
     Some(Entry {
         seq,
-        id: Kind::Audit.numbered(at_ms, seq),
+        id: IdKind::Audit.numbered(at_ms, seq),
         at_ms,
         kind: said.get("type")?.as_str()?.to_owned(),
         agent: said.get("agentId").and_then(Value::as_str).map(str::to_owned),
@@ -216,7 +216,7 @@ fn unreadable(seq: u64, line: &[u8]) -> Entry {
     data.insert("line".to_owned(), line.into());
     Entry {
         seq,
-        id: Kind::Audit.numbered(0, seq),
+        id: IdKind::Audit.numbered(0, seq),
         at_ms: 0,
         kind: UNREADABLE.to_owned(),
         agent: None,

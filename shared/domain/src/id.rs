@@ -9,7 +9,7 @@ pub const RANDOM_LEN: usize = ulid::ULID_LEN;
 
 crate::words! {
     /// Kind of the named object. It determines the prefix.
-    pub enum Kind {
+    pub enum IdKind {
         /// An account: the tenant.
         Account = "acct_",
         /// A dashboard user.
@@ -49,7 +49,7 @@ crate::words! {
     }
 }
 
-impl Kind {
+impl IdKind {
     /// Returns the prefix, with its underscore.
     pub const fn prefix(self) -> &'static str {
         self.as_str()
@@ -109,35 +109,35 @@ mod tests {
 
     #[test]
     fn ids_sort_by_time_and_differ() {
-        let early = Kind::Allow.mint(1_000).unwrap();
-        let late = Kind::Allow.mint(2_000).unwrap();
+        let early = IdKind::Allow.mint(1_000).unwrap();
+        let late = IdKind::Allow.mint(2_000).unwrap();
         assert!(early < late);
         assert!(early.starts_with("allow_") && early.len() == 32);
-        assert_ne!(Kind::Deny.mint(5).unwrap(), Kind::Deny.mint(5).unwrap());
+        assert_ne!(IdKind::Deny.mint(5).unwrap(), IdKind::Deny.mint(5).unwrap());
     }
 
     #[test]
     fn an_id_carries_a_number_and_differs_from_others_that_do() {
         let number = Number::new(28_000_000_000, 417).unwrap();
         let (one, two) = (
-            Kind::Wallet.mint_with(5, number).unwrap(),
-            Kind::Wallet.mint_with(5, number).unwrap(),
+            IdKind::Wallet.mint_with(5, number).unwrap(),
+            IdKind::Wallet.mint_with(5, number).unwrap(),
         );
         assert_ne!(one, two);
-        assert!(Kind::Wallet.has_form(&one));
+        assert!(IdKind::Wallet.has_form(&one));
         for id in [&one, &two] {
-            assert_eq!(Kind::Wallet.number_in(id), Some(number));
+            assert_eq!(IdKind::Wallet.number_in(id), Some(number));
             assert_eq!(made_at_ms(id), Some(5));
         }
-        assert_eq!(Kind::Wallet.number_in("wal_1"), None);
-        assert_eq!(Kind::Agent.number_in(&one), None);
+        assert_eq!(IdKind::Wallet.number_in("wal_1"), None);
+        assert_eq!(IdKind::Agent.number_in(&one), None);
     }
 
     #[test]
     fn ids_tell_their_kind_and_time() {
-        let id = Kind::Allow.mint(1_795_000_000_123).unwrap();
+        let id = IdKind::Allow.mint(1_795_000_000_123).unwrap();
         assert_eq!(made_at_ms(&id), Some(1_795_000_000_123));
-        assert!(Kind::Allow.has_form(&id) && !Kind::Deny.has_form(&id));
+        assert!(IdKind::Allow.has_form(&id) && !IdKind::Deny.has_form(&id));
         for bad in [
             "",
             "allow_",
@@ -145,7 +145,7 @@ mod tests {
             "allow_01KAH3V9J80123456789ABCDE!",
             "01KAH3V9J80123456789ABCDEF",
         ] {
-            assert!(!Kind::Allow.has_form(bad) && made_at_ms(bad).is_none(), "{bad}");
+            assert!(!IdKind::Allow.has_form(bad) && made_at_ms(bad).is_none(), "{bad}");
         }
     }
 }

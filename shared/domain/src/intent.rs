@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 crate::words! {
     /// Kind of request that a record belongs to. The last two are also executed at most once, but are not intents.
-    pub enum Kind {
+    pub enum IntentKind {
         /// `POST /spend`
         Spend = "spend",
         /// `POST /escrow/create`

@@ -1,7 +1,7 @@
 //! Names that callers choose: agent ids (decision D6) and run ids (specification §4.4). Neither can contain `/`, which
 //! separates the parts of a store key.
 
-use crate::id::{Kind, RANDOM_LEN};
+use crate::id::{IdKind, RANDOM_LEN};
 
 /// Longest agent id.
 pub const AGENT_ID_MAX: usize = 128;
@@ -43,10 +43,10 @@ pub fn looks_like_an_id(name: &str) -> bool {
         && !name.starts_with('0')
         && name.bytes().all(|byte| byte.is_ascii_digit());
     is_number
-        || name.starts_with(Kind::Wallet.prefix())
-        || Kind::ALL
+        || name.starts_with(IdKind::Wallet.prefix())
+        || IdKind::ALL
             .iter()
-            .filter(|kind| **kind != Kind::Agent)
+            .filter(|kind| **kind != IdKind::Agent)
             .any(|kind| name.strip_prefix(kind.prefix()).is_some_and(is_random))
 }
 
@@ -91,11 +91,11 @@ mod tests {
         let pattern = regex::Regex::new(ID_PATTERN).unwrap();
         let random = "01KAH3V9J8ABCDEFGHJKMNPQRS";
         let mut names = Vec::new();
-        for kind in &Kind::ALL {
+        for kind in &IdKind::ALL {
             let id = format!("{}{random}", kind.prefix());
-            assert_eq!(looks_like_an_id(&id), *kind != Kind::Agent, "{id}");
+            assert_eq!(looks_like_an_id(&id), *kind != IdKind::Agent, "{id}");
             let short = format!("{}6802", kind.prefix());
-            assert_eq!(looks_like_an_id(&short), *kind == Kind::Wallet, "{short}");
+            assert_eq!(looks_like_an_id(&short), *kind == IdKind::Wallet, "{short}");
             names.extend([
                 id[..id.len() - 1].to_owned(),
                 format!("{id}0"),

@@ -6,7 +6,7 @@ use domain::check::CheckName;
 use domain::denial::Denial;
 use domain::entry::HoldOutcome;
 use domain::event::EventName;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::intent;
 use domain::mode::Mode;
 use domain::names::{AGENT_ID_MAX, NAME_PATTERN, RUN_ID_MAX};
@@ -42,43 +42,43 @@ domain::schema_types! {
     /// The id of a run: 1 to 200 characters that the caller chose.
     RunId = text().max_length(Some(RUN_ID_MAX)).pattern(Some(NAME_PATTERN)).examples(["nightly-42"]);
     /// The id of an account.
-    AccountId = id(&[Kind::Account]);
+    AccountId = id(&[IdKind::Account]);
     /// The id of a user of the dashboard.
-    UserId = id(&[Kind::User]);
+    UserId = id(&[IdKind::User]);
     /// The id of a session.
-    SessionId = id(&[Kind::Session]);
+    SessionId = id(&[IdKind::Session]);
     /// The id of an invitation.
-    InvitationId = id(&[Kind::Invitation]);
+    InvitationId = id(&[IdKind::Invitation]);
     /// The token that a page sends with every change, so that no other site can make a browser request one.
     CsrfToken = text().pattern(Some("^[0-9a-f]{64}$")).examples([EXAMPLE_HEX]);
     /// The id of a management API key.
-    ApiKeyId = id(&[Kind::ApiKey]);
+    ApiKeyId = id(&[IdKind::ApiKey]);
     /// The id of a wallet. Its number identifies it too.
-    WalletId = id(&[Kind::Wallet]);
+    WalletId = id(&[IdKind::Wallet]);
     /// The number of a wallet, unique in the whole installation: the specification's bot_wallet id.
     WalletNumber = record_number().examples([json!(28_997_222_400_417_u64)]);
     /// The number of an escrow.
     EscrowNumber = record_number().examples([json!(28_997_222_401_441_u64)]);
     /// The id of a policy.
-    PolicyId = id(&[Kind::Policy]);
+    PolicyId = id(&[IdKind::Policy]);
     /// The id of a stored provider key.
-    ProviderKeyId = id(&[Kind::ProviderKey]);
+    ProviderKeyId = id(&[IdKind::ProviderKey]);
     /// The id of a virtual key. This is not the secret.
-    VirtualKeyId = id(&[Kind::VirtualKey]);
+    VirtualKeyId = id(&[IdKind::VirtualKey]);
     /// The id of a decision on a proxied call: `allow_…` when Cap decided, `deny_…` for a refusal before Cap ran.
-    DecisionId = id(&[Kind::Allow, Kind::Deny]);
+    DecisionId = id(&[IdKind::Allow, IdKind::Deny]);
     /// The id of a payout intent.
-    IntentId = id(&[Kind::Intent]);
+    IntentId = id(&[IdKind::Intent]);
     /// The id of a transaction.
-    TransactionId = id(&[Kind::Transaction]);
+    TransactionId = id(&[IdKind::Transaction]);
     /// The id of an entry of the audit trail: the decision's id if the entry is about a decision.
-    AuditEntryId = id(&[Kind::Audit, Kind::Allow, Kind::Deny]);
+    AuditEntryId = id(&[IdKind::Audit, IdKind::Allow, IdKind::Deny]);
     /// The id of a webhook.
-    WebhookId = id(&[Kind::Webhook]);
+    WebhookId = id(&[IdKind::Webhook]);
     /// The id of a delivery. Receivers use it to drop duplicates.
-    DeliveryId = id(&[Kind::Delivery]);
+    DeliveryId = id(&[IdKind::Delivery]);
     /// The actor: an API key, a user of the dashboard, the operator or Tollgate itself.
-    Actor = text().min_length(Some(1)).examples([format!("{}{EXAMPLE_ULID}", Kind::ApiKey.prefix())]);
+    Actor = text().min_length(Some(1)).examples([format!("{}{EXAMPLE_ULID}", IdKind::ApiKey.prefix())]);
     /// The secret of a virtual key, with which an agent calls the proxy.
     VirtualKeySecret = text().pattern(Some(format!("^{}[0-9a-f]{{64}}$", virtual_key::PREFIX)))
         .examples([format!("{}{EXAMPLE_HEX}", virtual_key::PREFIX)]);
@@ -92,7 +92,7 @@ domain::schema_types! {
     /// The role of a user, the strongest first.
     RoleName = words(Role::ALL.into_iter().rev().map(Role::as_str));
     /// Kind of the request that an intent belongs to.
-    IntentKind = words(intent::Kind::ALL.iter().map(|kind| kind.as_str()).filter(|kind| !["transfer", "deposit"].contains(kind)));
+    IntentKind = words(intent::IntentKind::ALL.iter().map(|kind| kind.as_str()).filter(|kind| !["transfer", "deposit"].contains(kind)));
     /// State of an intent. `settled` and `blocked` are final.
     IntentState = words(intent::State::ALL.iter().map(|state| state.as_str()));
     /// It was carried out.
@@ -160,7 +160,7 @@ fn record_number() -> ObjectBuilder {
 }
 
 /// Builds the schema of an id of one of these kinds.
-fn id(kinds: &[Kind]) -> ObjectBuilder {
+fn id(kinds: &[IdKind]) -> ObjectBuilder {
     let prefixes: Vec<&str> = kinds.iter().map(|kind| kind.prefix()).collect();
     let example = format!("{}{EXAMPLE_ULID}", prefixes.first().unwrap_or(&""));
     let prefixes = match prefixes[..] {

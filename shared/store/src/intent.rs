@@ -20,7 +20,7 @@ pub use texts::Texts;
 use self::outcome::{Outcome, decided, events, heads};
 use crate::keys::Realm;
 use crate::{Store, StoreError};
-use domain::intent::{Entry, Kind, Reason, State, timeline};
+use domain::intent::{Entry, IntentKind, Reason, State, timeline};
 use domain::money::Nanos;
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ pub struct IntentRecord {
     /// `int_…`
     pub id: String,
     /// Kind of request.
-    pub kind: Kind,
+    pub kind: IntentKind,
     /// Hash of the canonical request.
     pub fingerprint: String,
     /// Current state.
@@ -90,7 +90,7 @@ pub struct Decision {
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each field is described in IntentRecord")]
 pub struct NewIntent<'a> {
-    pub kind: Kind,
+    pub kind: IntentKind,
     pub fingerprint: &'a str,
     pub amount: Nanos,
     pub currency: &'a str,
@@ -184,7 +184,7 @@ impl IntentRecord {
         };
         Some(Self {
             id: get("id")?.clone(),
-            kind: Kind::parse(get("kind")?)?,
+            kind: IntentKind::parse(get("kind")?)?,
             fingerprint: get("fp")?.clone(),
             state: State::parse(get("state")?)?,
             first: State::parse(get("first")?)?,

@@ -4,7 +4,7 @@
 use crate::keys::Realm;
 use crypto::virtual_key::CheckSecret;
 use domain::chain::canonical;
-use domain::id::Kind;
+use domain::id::IdKind;
 use entropy::NoEntropy;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -44,9 +44,9 @@ impl Once {
     ) -> Result<Self, NoEntropy> {
         let id = match key {
             Some(key) => Self::id_of(secret, realm, key, 0),
-            None => Kind::Intent.mint(at_ms)?,
+            None => IdKind::Intent.mint(at_ms)?,
         };
-        Ok(Self::named(id, Kind::Intent.mint(at_ms)?, (route, request)))
+        Ok(Self::named(id, IdKind::Intent.mint(at_ms)?, (route, request)))
     }
 
     /// Returns the id for an idempotency key: the first one (`generation` 0), or that of a later generation, for a key
@@ -56,7 +56,7 @@ impl Once {
         let words = ["intent", realm.account(), realm.mode().as_str(), key, &number];
         // The first id has no generation number. Keys contain no line break, so no other key yields the same words.
         let words = if generation == 0 { &words[..4] } else { &words[..] };
-        Kind::Intent.derived(secret.derive(words))
+        IdKind::Intent.derived(secret.derive(words))
     }
 
     /// Returns the identity of a request with a known id.

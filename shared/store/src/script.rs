@@ -14,7 +14,7 @@ pub mod plan_limit;
 pub(crate) mod reply;
 
 pub(crate) use declare::script;
-pub use kind::Kind;
+pub use kind::ScriptKind;
 use names::{Name, Names};
 use redis::Cmd;
 
@@ -36,7 +36,7 @@ pub enum WhenFull {
 #[derive(Debug)]
 pub struct Script {
     name: &'static str,
-    kind: Kind,
+    kind: ScriptKind,
     confirmed: bool,
     budgets: bool,
     inputs: Names,
@@ -52,7 +52,13 @@ const VERSIONED: &str = include_str!("script/versioned.lua");
 impl Script {
     /// Builds a script from the parts of its source, which refer to keys and arguments by the names in `inputs`. A
     /// change is wrapped in `versioned.lua`.
-    pub fn new(name: &'static str, kind: Kind, when_full: WhenFull, inputs: Names, parts: &[&str]) -> Self {
+    pub fn new(
+        name: &'static str,
+        kind: ScriptKind,
+        when_full: WhenFull,
+        inputs: Names,
+        parts: &[&str],
+    ) -> Self {
         let shebang = match when_full {
             WhenFull::Refuse => "#!lua\n",
             WhenFull::Run => "#!lua flags=allow-oom\n",
@@ -60,8 +66,8 @@ impl Script {
         };
         let own = parts.concat();
         let own = match kind {
-            Kind::Timeless | Kind::Timed => own,
-            Kind::Change => with_fragments(VERSIONED, &[("change", &own)]),
+            ScriptKind::Timeless | ScriptKind::Timed => own,
+            ScriptKind::Change => with_fragments(VERSIONED, &[("change", &own)]),
         };
         let source = [shebang, PRELUDE, &inputs.resolve(&own)].concat();
         Self {
@@ -78,14 +84,14 @@ impl Script {
     /// Builds a script that is declared by [`script!`].
     pub(crate) fn declared(
         name: &'static str,
-        kind: Kind,
+        kind: ScriptKind,
         when_full: WhenFull,
         (keys, args): (&'static [Name], &'static [Name]),
         parts: &[&str],
     ) -> Self {
         let inputs = match kind {
-            Kind::Timeless | Kind::Timed => Names::new(keys, args),
-            Kind::Change => Names::of_change(keys, args),
+            ScriptKind::Timeless | ScriptKind::Timed => Names::new(keys, args),
+            ScriptKind::Change => Names::of_change(keys, args),
         };
         let parts = [&[kind.beginning()], parts].concat();
         Self::new(name, kind, when_full, inputs, &parts)
@@ -130,20 +136,20 @@ impl Script {
     }
 
     /// Returns the script's kind.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> ScriptKind {
         self.kind
     }
 
     /// Returns whether it changes the account whose record is its first key. [`Store::script`](crate::Store::script)
     /// then sends the known version and records the replied one.
     pub const fn is_versioned(&self) -> bool {
-        matches!(self.kind, Kind::Change)
+        matches!(self.kind, ScriptKind::Change)
     }
 
     /// Returns whether it takes the time of the process that calls, and how far the store's clock may be from it.
     /// [`Store::script`](crate::Store::script) sends both.
     pub const fn bounds_clock(&self) -> bool {
-        !matches!(self.kind, Kind::Timeless)
+        !matches!(self.kind, ScriptKind::Timeless)
     }
 
     /// Returns the names by which the source calls keys and arguments.

@@ -17,7 +17,7 @@ use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::{Store, StoreError};
 use domain::cap::CapPlan;
 use domain::check::CheckName;
-use domain::intent::{Kind, Reason};
+use domain::intent::{IntentKind, Reason};
 use domain::money::Nanos;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
@@ -208,7 +208,7 @@ impl Spend<'_> {
     fn keys(&self, scope: &Scope<'_>, intent_args: &IntentArgs<'_>) -> SpendKeys {
         let realm = scope.realm();
         let lists = IntentLists {
-            kind: Kind::Spend.as_str(),
+            kind: IntentKind::Spend.as_str(),
             agent: self.agent,
         };
         let [intent_index @ .., pending_intents] = lists.keys(&realm);

@@ -9,7 +9,7 @@ use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::{Credit, TRANSFER_RECEIVED, Transit};
 use crate::wallet::WalletPlace;
 use crate::{Store, StoreError, audit};
-use domain::intent::{Kind, Reason};
+use domain::intent::{IntentKind, Reason};
 use domain::money::Nanos;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -260,7 +260,7 @@ impl NewTransfer<'_> {
 
     fn record<'a>(&'a self, scope: &'a Scope<'_>) -> NewIntent<'a> {
         NewIntent {
-            kind: Kind::Transfer,
+            kind: IntentKind::Transfer,
             fingerprint: &self.once.fingerprint,
             amount: self.amount,
             currency: self.currency,

@@ -10,7 +10,7 @@ use crate::page::{Page, Part};
 use crate::script::change::Scope;
 use crate::{Store, StoreError};
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::number::Number;
@@ -84,7 +84,7 @@ impl WalletPlace {
 
     /// Finds the wallet with this number or id. It may be closed: see [`Wallet::at`].
     pub async fn find(store: &Store, name: &str) -> Result<Option<Self>, StoreError> {
-        let carried = Kind::Wallet.number_in(name);
+        let carried = IdKind::Wallet.number_in(name);
         let Some(number) = carried.or_else(|| Number::from_u64(name.parse().ok()?)) else {
             return Ok(None);
         };
@@ -122,7 +122,7 @@ impl NewPlace {
     /// Safe to retry.
     pub(super) async fn draw(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Self, StoreError> {
         let number = number::draw(store, Bucket::from_account(scope.account), Series::Wallet).await?;
-        let id = Kind::Wallet.mint_with(now_ms(), number);
+        let id = IdKind::Wallet.mint_with(now_ms(), number);
         let id = id.map_err(StoreError::unexpected)?;
         Ok(Self {
             key: Bucket::wallet_place(number),

@@ -11,7 +11,7 @@ pub const QUEUE: usize = 2048;
 
 /// Kind of a span, as numbered by OTLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SpanKind {
     /// Internal step.
     Internal = 1,
     /// Served request.
@@ -41,7 +41,7 @@ pub struct Span {
     /// Name, one of few.
     pub name: &'static str,
     /// Kind of work.
-    pub kind: Kind,
+    pub kind: SpanKind,
     /// Nanoseconds since 1970.
     pub start: u64,
     /// Nanoseconds since 1970.
@@ -177,7 +177,7 @@ mod tests {
             id: 1,
             parent: 0,
             name: "x",
-            kind: Kind::Internal,
+            kind: SpanKind::Internal,
             start: 0,
             end: 1,
             attributes: Vec::new(),

@@ -3,7 +3,7 @@
 use crate::cli;
 use clock::now_ms;
 use domain::entry::HoldOutcome;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
@@ -151,13 +151,13 @@ pub async fn send_away(store: &Store, from: (&SeedAccount, u64), to: (&SeedAccou
         owner: "ann".to_owned(),
         number,
     };
-    let mint = |kind: Kind| kind.mint(now_ms()).unwrap();
+    let mint = |kind: IdKind| kind.mint(now_ms()).unwrap();
     let once = Once {
-        id: mint(Kind::Intent),
-        spare_id: mint(Kind::Intent),
+        id: mint(IdKind::Intent),
+        spare_id: mint(IdKind::Intent),
         fingerprint: "0f".repeat(32),
     };
-    let transaction = mint(Kind::Transaction);
+    let transaction = mint(IdKind::Transaction);
     let transfer = NewTransfer {
         once: &once,
         record_life: Some(Duration::from_secs(1000)),
@@ -167,7 +167,7 @@ pub async fn send_away(store: &Store, from: (&SeedAccount, u64), to: (&SeedAccou
         currency: "USD",
         memo: None,
         transaction: &transaction,
-        arrival: &mint(Kind::Transaction),
+        arrival: &mint(IdKind::Transaction),
         closed: false,
         request: "{}",
         at_ms: now_ms(),

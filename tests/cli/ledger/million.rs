@@ -4,7 +4,7 @@
 
 use crate::{cli, document};
 use clock::now_ms;
-use domain::intent::Kind;
+use domain::intent::IntentKind;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::number::{LOWEST_PLACE, Number};
@@ -112,7 +112,7 @@ impl Draft {
             ("somebody", Some(id)),
         );
         let new = NewIntent {
-            kind: Kind::Spend,
+            kind: IntentKind::Spend,
             fingerprint: "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f",
             amount: Nanos::new(AMOUNT).unwrap(),
             currency: "USD",

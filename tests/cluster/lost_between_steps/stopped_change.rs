@@ -1,8 +1,8 @@
 //! A change that a gate stops after one of its steps.
 
-use crate::lost_lookup::fixture::{Change, Fixture, Kind as LookupKind};
+use crate::lost_lookup::fixture::{Change, Fixture, LookupKind};
 use crate::lost_master::acknowledged_change::Row;
-use crate::lost_master::kind::{Kind, Victim};
+use crate::lost_master::kind::{ChangeKind, Victim};
 use crate::world::{MASTERS, World};
 use harness::{Admin, Cli, Gate, GateSide};
 use redis::Script;
@@ -42,14 +42,14 @@ type Pause = (usize, AlwaysAllowed);
 const MOMENTS: [AlwaysAllowed; 2] = [AlwaysAllowed::Before, AlwaysAllowed::After];
 
 /// The changes of money whose steps are on two masters.
-const MONEY: [Kind; 7] = [
-    Kind::Transfer,
-    Kind::Create,
-    Kind::Release,
-    Kind::ReleaseByPayee,
-    Kind::DisputeByPayee,
-    Kind::Refund,
-    Kind::Award,
+const MONEY: [ChangeKind; 7] = [
+    ChangeKind::Transfer,
+    ChangeKind::Create,
+    ChangeKind::Release,
+    ChangeKind::ReleaseByPayee,
+    ChangeKind::DisputeByPayee,
+    ChangeKind::Refund,
+    ChangeKind::Award,
 ];
 
 /// The changes whose look-up is on another master than their account.
@@ -64,13 +64,15 @@ const OUTSIDE: [LookupKind; 7] = [
 ];
 
 /// The confirmed steps of a change of money: script, and the party whose account has its keys.
-const fn steps(kind: Kind) -> &'static [(&'static str, Victim)] {
+const fn steps(kind: ChangeKind) -> &'static [(&'static str, Victim)] {
     use Victim::{Payee, Payer};
     match kind {
-        Kind::Transfer => &[("transfer_out", Payer), ("transit_arrive", Payee)],
-        Kind::Create => &[("escrow_create", Payer), ("escrow_list", Payee)],
-        Kind::Release | Kind::Refund | Kind::Award => &[("escrow_resolve", Payer), ("transit_arrive", Payee)],
-        Kind::ReleaseByPayee | Kind::DisputeByPayee => &[
+        ChangeKind::Transfer => &[("transfer_out", Payer), ("transit_arrive", Payee)],
+        ChangeKind::Create => &[("escrow_create", Payer), ("escrow_list", Payee)],
+        ChangeKind::Release | ChangeKind::Refund | ChangeKind::Award => {
+            &[("escrow_resolve", Payer), ("transit_arrive", Payee)]
+        }
+        ChangeKind::ReleaseByPayee | ChangeKind::DisputeByPayee => &[
             ("intent_claim", Payee),
             ("escrow_resolve", Payer),
             ("transit_arrive", Payee),
@@ -103,8 +105,8 @@ fn pauses(first: usize, steps: usize) -> impl Iterator<Item = Pause> {
 }
 
 /// All changes of money, each with the payer's and with the payee's master as the lost one.
-pub fn money() -> Vec<(Kind, Victim, Pause)> {
-    let of_kind = |kind: Kind| {
+pub fn money() -> Vec<(ChangeKind, Victim, Pause)> {
+    let of_kind = |kind: ChangeKind| {
         let of_victim = move |victim| pauses(1, steps(kind).len()).map(move |pause| (kind, victim, pause));
         [Victim::Payer, Victim::Payee].into_iter().flat_map(of_victim)
     };
@@ -133,7 +135,7 @@ pub async fn outside<'a>(fixtures: &'a [Fixture<'a>], node: usize) -> Vec<Midway
 impl<'a> Midway<'a> {
     pub async fn of_money(
         by: (&World, &Admin, &Cli),
-        (kind, victim, (done, goes_on)): (Kind, Victim, Pause),
+        (kind, victim, (done, goes_on)): (ChangeKind, Victim, Pause),
         node: usize,
     ) -> Self {
         let row = Row::prepare(by, (kind, victim), node).await;

@@ -22,7 +22,7 @@ const PASSWORD: &str = "a password of mine";
 
 /// A kind of change with a look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum LookupKind {
     /// An account with its owner: the list of accounts, and the owner's e-mail.
     Account,
     /// A user that the operator makes: the e-mail.
@@ -41,9 +41,9 @@ pub enum Kind {
     Prices,
 }
 
-use Kind::*;
+use LookupKind::*;
 
-impl Kind {
+impl LookupKind {
     pub const ALL: [Self; 9] = [
         Account, User, Invited, Removed, Pending, ApiKey, VirtualKey, Block, Prices,
     ];
@@ -211,7 +211,7 @@ impl<'a> Fixture<'a> {
 
 pub struct Change<'a> {
     fixture: &'a Fixture<'a>,
-    kind: Kind,
+    kind: LookupKind,
     /// The master that has the look-up, unless its name is random.
     node: usize,
     /// E-mail or reference; empty where the name of the look-up is random.
@@ -226,7 +226,7 @@ pub struct Change<'a> {
 
 impl<'a> Change<'a> {
     /// Takes the steps before the change.
-    pub async fn prepare(fixture: &'a Fixture<'a>, kind: Kind, node: usize) -> Self {
+    pub async fn prepare(fixture: &'a Fixture<'a>, kind: LookupKind, node: usize) -> Self {
         let name = match kind {
             Account | User | Invited | Removed => {
                 let lookup = |name: &str| keys::user_lookup(&email(name));
@@ -359,7 +359,7 @@ impl<'a> Change<'a> {
         holder(world, &self.lookup()) == node && !is_account_there
     }
 
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> LookupKind {
         self.kind
     }
 

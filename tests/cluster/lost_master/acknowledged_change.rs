@@ -1,7 +1,7 @@
 //! One change of money between accounts of its own, up to its last step.
 
-use super::kind::Kind::*;
-use super::kind::{AGENT_FUNDS, Balances, FUNDS, Kind, MOVED, SPENT, Victim};
+use super::kind::ChangeKind::*;
+use super::kind::{AGENT_FUNDS, Balances, ChangeKind, FUNDS, MOVED, SPENT, Victim};
 use super::party::{Party, done};
 use crate::world::{MASTERS, SOON, World};
 use harness::{Admin, Cli, eventually, until, words};
@@ -24,7 +24,7 @@ pub struct Sent {
 
 /// One kind of change between accounts of its own.
 pub struct Row {
-    pub kind: Kind,
+    pub kind: ChangeKind,
     pub victim: Victim,
     pub payer: Party,
     pub payee: Party,
@@ -39,7 +39,7 @@ impl Row {
     /// Makes the accounts and takes all steps but the last. `operator` is the command line for the operator's steps.
     pub async fn prepare(
         (world, admin, operator): (&World, &Admin, &Cli),
-        (kind, victim): (Kind, Victim),
+        (kind, victim): (ChangeKind, Victim),
         node: usize,
     ) -> Self {
         let other = (node + 1) % MASTERS;

@@ -1,6 +1,6 @@
 //! The kinds of changes whose master is lost, and the balances after each was done once.
 
-use Kind::*;
+use ChangeKind::*;
 
 /// Initial USD of each user wallet, and of each agent's wallet.
 pub const FUNDS: u64 = 1000;
@@ -11,7 +11,7 @@ pub const SPENT: u64 = 40;
 
 /// A kind of change. All steps before it were made while the replica was in step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ChangeKind {
     Deposit,
     Confirm,
     Own,
@@ -46,10 +46,10 @@ pub enum Victim {
     Payee,
 }
 
-const WITHIN: [Kind; 12] = [
+const WITHIN: [ChangeKind; 12] = [
     Deposit, Confirm, Own, Spend, Approval, Denial, Cancel, Close, OwnCreate, OwnFund, OwnRelease, OwnDispute,
 ];
-const ACROSS: [Kind; 9] = [
+const ACROSS: [ChangeKind; 9] = [
     Transfer,
     Create,
     Fund,
@@ -62,7 +62,7 @@ const ACROSS: [Kind; 9] = [
 ];
 
 /// Each kind of change with the master of each account that takes part.
-pub fn rows() -> Vec<(Kind, Victim)> {
+pub fn rows() -> Vec<(ChangeKind, Victim)> {
     let within = WITHIN.iter().map(|kind| (*kind, Victim::Payer));
     let across = ACROSS
         .iter()
@@ -80,7 +80,7 @@ pub struct Balances {
     pub state: &'static str,
 }
 
-impl Kind {
+impl ChangeKind {
     pub fn done_once(self) -> Balances {
         let (user, agent, payee, state) = match self {
             Deposit | Confirm => (FUNDS + MOVED, AGENT_FUNDS, FUNDS, ""),

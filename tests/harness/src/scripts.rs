@@ -18,7 +18,7 @@ use std::time::Duration;
 use store::Store;
 use store::script::all::all;
 use store::script::names::Names;
-use store::script::{Kind, Script, WhenFull};
+use store::script::{Script, ScriptKind, WhenFull};
 
 /// Stores and threads of [`survivors`].
 const WORKERS: usize = 2;
@@ -57,7 +57,7 @@ pub fn crashing_at(store: &Store, name: &'static str) -> Store {
     let parts = ["return {'crash'}"];
     store.replacing(Script::new(
         name,
-        Kind::Timeless,
+        ScriptKind::Timeless,
         WhenFull::Run,
         Names::default(),
         &parts,

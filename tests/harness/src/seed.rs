@@ -13,7 +13,7 @@ use crypto::seal::Keyring;
 use crypto::virtual_key::CheckSecret;
 use domain::cap::CapPolicy;
 use domain::entry::Entry;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use std::time::Duration;
@@ -105,7 +105,7 @@ impl Seed {
 
     /// A new account on `plan`, a name in `config/plans.toml`.
     pub async fn account(&self, plan: &str) -> SeedAccount {
-        let id = mint(Kind::Account);
+        let id = mint(IdKind::Account);
         let keys = AccountKeys::new(&id);
         let now = clock::now_ms().to_string();
         let fields = [
@@ -222,6 +222,6 @@ impl SeedAccount {
     }
 }
 
-fn mint(kind: Kind) -> String {
+fn mint(kind: IdKind) -> String {
     kind.mint(clock::now_ms()).expect("an id")
 }

@@ -12,7 +12,7 @@ use store::call::settle::Settled;
 use store::call::void::void;
 use store::script::all::all;
 use store::script::names::Names;
-use store::script::{Kind, Script, WhenFull};
+use store::script::{Script, ScriptKind, WhenFull};
 use store::{Store, StoreError};
 
 /// `store.max_clock_difference_ms` by default, in seconds.
@@ -146,7 +146,13 @@ fn checked(redis: &Redis, bound_lua: &str) -> Result<(), String> {
         bound_lua,
         "return format('%d %s', #ARGV, ARGV[#ARGV])\n",
     ];
-    let script = Script::new("bound", Kind::Timeless, WhenFull::Run, Names::default(), &text);
+    let script = Script::new(
+        "bound",
+        ScriptKind::Timeless,
+        WhenFull::Run,
+        Names::default(),
+        &text,
+    );
     let run = |ahead: i64, bound: &str| -> String {
         let at = (NOW_MS - ahead).to_string();
         let answer = redis.try_command::<String>(&["EVAL", script.source(), "0", "a", "b", &at, bound]);

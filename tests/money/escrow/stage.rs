@@ -4,7 +4,7 @@ pub use harness::replayed;
 
 use crate::world::{World, success, text};
 use clock::now_ms;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::intent::{Reason, State};
 use domain::mode::Mode;
 use domain::money::{NANOS_PER_USD, Nanos};
@@ -90,7 +90,7 @@ impl Side {
     /// Deposits this many nano-USD.
     pub async fn deposit(&self, nanos: u64) {
         let once = fresh_once();
-        let transaction = Kind::Transaction.mint(now_ms()).unwrap();
+        let transaction = IdKind::Transaction.mint(now_ms()).unwrap();
         let place = WalletPlace {
             account: self.account.id.clone(),
             mode: self.mode,
@@ -250,7 +250,7 @@ impl Side {
 
 /// The identity of a request without a key.
 fn fresh_once() -> Once {
-    let mint = || Kind::Intent.mint(now_ms()).unwrap();
+    let mint = || IdKind::Intent.mint(now_ms()).unwrap();
     Once {
         id: mint(),
         spare_id: mint(),

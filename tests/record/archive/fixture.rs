@@ -3,7 +3,7 @@
 use archive::Archive;
 use archive::location::ArchiveLocation;
 use domain::entry::Sealed;
-use domain::id::Kind;
+use domain::id::IdKind;
 use harness::{Redis, Seed, SeedAccount, Store};
 use history::trail::Trail;
 use serde_json::Value;
@@ -158,7 +158,7 @@ pub async fn append(store: &Store, account: &SeedAccount, line: &str) -> Result<
 /// agent.
 pub fn line(n: u64, at_ms: u64) -> (String, Option<String>) {
     let agent = AGENTS[usize::try_from(n * n / 3 % 3).unwrap()];
-    let id = Kind::Allow.mint(at_ms - 3 * (n % 40) * 1000).unwrap();
+    let id = IdKind::Allow.mint(at_ms - 3 * (n % 40) * 1000).unwrap();
     match n % 5 {
         0 => {
             let change = format!(

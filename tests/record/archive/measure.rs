@@ -67,7 +67,7 @@ async fn memory_of_live_entries() {
 
 /// A call that was settled, as long as real ones are.
 fn call(at_ms: u64, n: u64) -> String {
-    let id = domain::id::Kind::Allow.mint(at_ms).unwrap();
+    let id = domain::id::IdKind::Allow.mint(at_ms).unwrap();
     let agent = format!("agent-{:02}", n % 20);
     let memo = format!(
         "acct_01KAH3V9J80123456789ABCDEF {agent} run-2026-11-18-{:04} vk_01KAH3V9J80123456789ABCDEG 2026-11-01 gpt-4o-mini",

@@ -4,7 +4,7 @@ use super::sums::usage;
 use super::trail::Written;
 use crate::audit_writer::AuditWriter;
 use crate::world::{World, problem, success, text};
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::period::Period;
 use domain::permission::Permission;
@@ -34,7 +34,7 @@ async fn settled_in(world: &World, count: u64, run: &str) -> (SeedAccount, Calle
     let mut lines = Vec::new();
     for n in 0..count {
         let at_ms = now - count + n;
-        let (id, period) = (Kind::Allow.mint(at_ms).unwrap(), Period::at(at_ms));
+        let (id, period) = (IdKind::Allow.mint(at_ms).unwrap(), Period::at(at_ms));
         let memo = format!("acct_x bot {run}-{n} vk_01KAH3V9J80000000000000001 p1 gpt-4o");
         let line = format!(
             "A settled 1 {id} H 2 {} {} 0 ,,,,,, {memo}",

@@ -3,7 +3,7 @@
 use super::trail::{Sums, Written};
 use crate::audit_writer::AuditWriter;
 use crate::world::{World, success, text};
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};
 use domain::timestamp::{iso_from_ms, ms_from_iso};
@@ -192,7 +192,7 @@ async fn a_correction_that_arrives_meanwhile_moves_no_call_to_another_page() {
             period.day, period.month
         )
     };
-    let ids: Vec<String> = (0..6).map(|_| Kind::Allow.mint(now_ms).unwrap()).collect();
+    let ids: Vec<String> = (0..6).map(|_| IdKind::Allow.mint(now_ms).unwrap()).collect();
     let lines = ids.iter().enumerate().map(|(n, id)| {
         let outcome = if n == 2 { "kept" } else { "settled" };
         (now_ms + n as u64, line(id, outcome, 5))
@@ -224,7 +224,7 @@ async fn calls_that_ended_days_later_are_in_the_usage_and_the_file_of_their_day(
     let later_ms = (day + 4) * DAY_MS;
     let line = |n: u64, outcome: &str, cost: u64| {
         let at_ms = day * DAY_MS + n;
-        let id = Kind::Allow.mint(at_ms).unwrap();
+        let id = IdKind::Allow.mint(at_ms).unwrap();
         let month = Period::at(at_ms).month;
         format!(
             "A {outcome} {cost} {id} H 9 {day} {month} 0 ,,,,,, acct_x bot - vk_01KAH3V9J80000000000000001 p1 m"

@@ -2,7 +2,7 @@
 
 use crate::audit_writer::AuditWriter;
 use crate::world::World;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};
 use harness::{Caller, SeedAccount};
@@ -114,7 +114,7 @@ fn call(n: u64, at_ms: u64) -> Vec<(u64, String, Expected)> {
         run.as_deref().unwrap_or("-")
     );
     let period = Period::at(at_ms);
-    let id = Kind::Allow.mint(at_ms).unwrap();
+    let id = IdKind::Allow.mint(at_ms).unwrap();
     let estimate = 1000 + n;
     let of = |behind: u64, outcome: &'static str, cost: u64, tokens: Option<(u64, u64)>| {
         let line = match (outcome, tokens) {

@@ -7,7 +7,7 @@ use domain::amount::parse_amount;
 use domain::call_record::{CallRecord, DENIED, KINDS, Measures};
 use domain::denial::Denial;
 use domain::entry::HoldOutcome;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::measured::{Endpoint, UPSTREAM_NAME_MAX, is_upstream_name};
 use domain::money::Nanos;
 use domain::period::DAY_MS;
@@ -282,7 +282,7 @@ pub(crate) fn run(query: &BTreeMap<String, String>) -> Result<Option<String>, Pr
 /// 400 for an invalid id.
 fn key_id(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
     let key = query.get("keyId");
-    if key.is_some_and(|key| !Kind::VirtualKey.has_form(key)) {
+    if key.is_some_and(|key| !IdKind::VirtualKey.has_form(key)) {
         let message = "keyId must be the id of a virtual key, vk_ and 26 characters.";
         return Err(Problem::validation(message));
     }

@@ -7,7 +7,7 @@ use archive::Archive;
 use domain::decision::{VOIDED, hold_id};
 use domain::denial_window;
 use domain::entry::Entry;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use history::trail::Trail;
 use store::call::denial_windows;
@@ -38,7 +38,7 @@ impl<'a> Decisions<'a> {
     /// # Errors
     /// [`StoreError`]; [`StoreError::Archive`] if a required segment is missing or damaged.
     pub async fn explained(&self, id: &str) -> Result<Option<Explained>, StoreError> {
-        if !Kind::Allow.has_form(id) && !Kind::Deny.has_form(id) {
+        if !IdKind::Allow.has_form(id) && !IdKind::Deny.has_form(id) {
             return Ok(None);
         }
         // The hold is read first: a call that ends between the two reads then has its entry.
@@ -104,7 +104,7 @@ impl<'a> Decisions<'a> {
         // be that of the record itself.
         let account = self.realm.account();
         let mut open = denial_windows::open(self.store, account, &record_id).await?;
-        if open.is_none() && Kind::Deny.has_form(id) {
+        if open.is_none() && IdKind::Deny.has_form(id) {
             open = denial_windows::open(self.store, account, id).await?;
         }
         let recorded = self.recorded(&record_id).await?;

@@ -7,7 +7,7 @@ use domain::budget::Budget;
 use domain::cap::{self, CapChecks};
 use domain::check::{self, Check, CheckName, CheckedAmount};
 use domain::denial::Denial;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::measured::Endpoint;
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -167,7 +167,7 @@ fn key_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     let Some(id) = body.string("keyId")?.value() else {
         return Ok(None);
     };
-    if Kind::VirtualKey.has_form(&id) {
+    if IdKind::VirtualKey.has_form(&id) {
         return Ok(Some(id));
     }
     let message = "keyId must be the id of a virtual key: `vk_` and 26 letters and digits.";

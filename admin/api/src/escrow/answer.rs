@@ -2,7 +2,7 @@
 
 use super::view::{self, New};
 use crate::state::Call;
-use domain::intent::{Kind, Reason, State};
+use domain::intent::{IntentKind, Reason, State};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
@@ -178,30 +178,30 @@ pub(super) async fn replay(call: &Call, record: &IntentRecord) -> Answer {
     };
     let number = record.escrow.ok_or_else(incomplete)?;
     match record.kind {
-        Kind::EscrowCreate => {
+        IntentKind::EscrowCreate => {
             let escrow = Escrow::read(&call.state.store, number)
                 .await?
                 .ok_or_else(incomplete)?;
             show_created(view::as_made(&escrow)?, &record.id, true)
         }
-        Kind::EscrowFund => {
+        IntentKind::EscrowFund => {
             let balance = record.balance.ok_or_else(incomplete)?;
             show_funded(number, balance, &record.id, true)
         }
-        Kind::EscrowRelease => Err(done_before(record, number, EscrowStatus::Released)),
-        Kind::EscrowDispute => {
+        IntentKind::EscrowRelease => Err(done_before(record, number, EscrowStatus::Released)),
+        IntentKind::EscrowDispute => {
             let problem = done_before(record, number, EscrowStatus::Disputed);
             Err(problem.with("dispute_reason", record.note.as_deref()))
         }
-        Kind::Spend | Kind::Transfer | Kind::Deposit => Err(incomplete()),
+        IntentKind::Spend | IntentKind::Transfer | IntentKind::Deposit => Err(incomplete()),
     }
 }
 
 /// Returns the escrow's status when the call was refused. Reasons that do not imply a status, such as the balance, only
 /// occur for a pending escrow.
-fn status_met(kind: Kind, reason: Reason) -> Option<EscrowStatus> {
+fn status_met(kind: IntentKind, reason: Reason) -> Option<EscrowStatus> {
     match kind {
-        Kind::EscrowCreate => None,
+        IntentKind::EscrowCreate => None,
         _ => EscrowStatus::from_reason(reason).or(Some(EscrowStatus::Pending)),
     }
 }

@@ -3,7 +3,7 @@
 use super::require_intact;
 use crate::spend::Stored;
 use crate::state::Call;
-use domain::intent::{Entry, Kind, Reason, State};
+use domain::intent::{Entry, IntentKind, Reason, State};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
@@ -243,7 +243,7 @@ impl<'a> Downstream<'a> {
                     amount: escrow.amount,
                 },
             },
-            (None, Some(id)) if record.kind == Kind::Spend => Self::Transaction {
+            (None, Some(id)) if record.kind == IntentKind::Spend => Self::Transaction {
                 transaction: Transaction {
                     id,
                     amount: record.amount,
@@ -255,8 +255,8 @@ impl<'a> Downstream<'a> {
 }
 
 /// Returns whether at most one intent of this kind can settle for an escrow.
-const fn excludes_others(kind: Kind) -> bool {
-    matches!(kind, Kind::EscrowRelease | Kind::EscrowDispute)
+const fn excludes_others(kind: IntentKind) -> bool {
+    matches!(kind, IntentKind::EscrowRelease | IntentKind::EscrowDispute)
 }
 
 /// Why the intent is blocked, if it is.
@@ -266,7 +266,7 @@ fn blocked(record: &IntentRecord) -> Option<Reason> {
 
 /// Returns the stored parts of a spend's request; empty for other kinds and for a malformed record.
 fn stored(record: &IntentRecord) -> Stored {
-    let stored = (record.kind == Kind::Spend).then(|| Stored::parse(&record.request));
+    let stored = (record.kind == IntentKind::Spend).then(|| Stored::parse(&record.request));
     stored.and_then(Result::ok).unwrap_or_default()
 }
 

@@ -2,7 +2,7 @@
 
 use super::is_intent;
 use crate::calls::filter::{run, value};
-use domain::intent::{Kind, State};
+use domain::intent::{IntentKind, State};
 use endpoint::{Problem, TimeRange, require_agent_id};
 use std::collections::BTreeMap;
 use store::intent::IntentRecord;
@@ -17,7 +17,7 @@ pub(super) const SEARCHED: [&str; 3] = ["runId", "from", "to"];
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct IntentFilter<'a> {
     agent: Option<&'a str>,
-    kind: Option<Kind>,
+    kind: Option<IntentKind>,
     state: Option<State>,
     run: Option<String>,
     /// In ms since 1970.
@@ -31,8 +31,8 @@ pub(super) struct IntentFilter<'a> {
 /// # Errors
 /// 400 names a parameter that is malformed.
 pub(super) fn read(query: &BTreeMap<String, String>) -> Result<(IntentIndex<'_>, IntentFilter<'_>), Problem> {
-    let kinds = Kind::ALL.iter().copied().filter(|kind| is_intent(*kind));
-    let kind = value(query, "kind", kinds.map(Kind::as_str), Kind::parse)?;
+    let kinds = IntentKind::ALL.iter().copied().filter(|kind| is_intent(*kind));
+    let kind = value(query, "kind", kinds.map(IntentKind::as_str), IntentKind::parse)?;
     let state = value(query, "state", State::ALL.map(State::as_str), State::parse)?;
     let agent = query.get("agentId").map(String::as_str);
     if let Some(agent) = agent.filter(|agent| *agent != USER) {

@@ -3,7 +3,7 @@
 
 use super::gate;
 use crate::state::Call;
-use domain::id::Kind;
+use domain::id::IdKind;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply};
 use serde::Serialize;
@@ -31,8 +31,8 @@ pub(super) struct Redelivery<'a> {
 /// 404; 409 while an attempt of it is scheduled, while the webhook is disabled or too many deliveries wait; 503.
 pub async fn again(call: Call) -> Answer {
     gate::require(&call)?;
-    let webhook = call.record_id("id", Kind::Webhook)?;
-    let delivery = call.record_id("deliveryId", Kind::Delivery)?;
+    let webhook = call.record_id("id", IdKind::Webhook)?;
+    let delivery = call.record_id("deliveryId", IdKind::Delivery)?;
     let waiting_max = call.state.webhooks.settings.waiting_max;
     let conflict = |message: &'static str| Err(Problem::new(Code::Conflict, message));
     match redeliver(&call.state.store, &call.scope(), webhook, delivery, waiting_max).await? {

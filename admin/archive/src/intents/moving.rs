@@ -4,7 +4,7 @@
 
 use super::segment::Built;
 use crate::handle::Archive;
-use domain::intent::{Kind, State};
+use domain::intent::{IntentKind, State};
 use std::collections::{HashMap, HashSet};
 use store::escrow::{Escrow, EscrowStatus};
 use store::intent::archive::{ArchivedIntents, INTENTS_MAX, PASSED_MAX};
@@ -164,7 +164,9 @@ impl Age {
 impl Chosen {
     /// Returns whether the intent is final and none of its escrow's money waits.
     async fn is_movable(&mut self, store: &Store, record: &IntentRecord) -> Result<bool, StoreError> {
-        if record.state == State::PendingApproval || matches!(record.kind, Kind::Transfer | Kind::Deposit) {
+        if record.state == State::PendingApproval
+            || matches!(record.kind, IntentKind::Transfer | IntentKind::Deposit)
+        {
             return Ok(false);
         }
         let Some(number) = record.escrow else {

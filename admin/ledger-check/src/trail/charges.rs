@@ -6,7 +6,7 @@ use super::super::counters::DAYS_KEPT;
 use super::legs::{EntryFields, MissingField};
 use domain::decision;
 use domain::entry::{Entry, HoldOutcome};
-use domain::id::{Kind, made_at_ms};
+use domain::id::{IdKind, made_at_ms};
 use domain::period::Period;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -24,7 +24,7 @@ const KEPT_MANY: usize = 100_000;
 const SAME_RUN_MS: u64 = 12 * 3_600_000;
 
 /// Prefix of the ids of runs that no caller named: they have no record. A caller's own run id with it is not checked.
-const UNNAMED: &str = Kind::Request.prefix();
+const UNNAMED: &str = IdKind::Request.prefix();
 /// Maximum number of runs without a record that are reported.
 const UNRECORDED_MAX: usize = 1_000;
 

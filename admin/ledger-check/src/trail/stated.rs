@@ -4,7 +4,7 @@ use super::records::{MADE, RecordInTrail, RecordKind, of_deposit, of_escrow, of_
 use crate::book::{AccountMode, Fields};
 use crate::pass::Pass;
 use crate::reconcile::{Comparison, Side};
-use domain::intent::Kind;
+use domain::intent::IntentKind;
 use store::deposit::{Deposit, DepositState};
 use store::intent::IntentRecord;
 
@@ -47,7 +47,7 @@ impl Pass<'_> {
             return;
         }
         let day = intent.charged.map_or(0, |(day, _)| day);
-        let spend = (intent.kind == Kind::Spend).then_some((intent.agent.as_str(), day));
+        let spend = (intent.kind == IntentKind::Spend).then_some((intent.agent.as_str(), day));
         let record = RecordInTrail {
             kind: RecordKind::Intent,
             name: intent.id.clone(),
@@ -82,7 +82,7 @@ impl Pass<'_> {
         let amount = wallet("amount");
         let mut steps = vec![of_escrow(MADE, amount, Some((wallet("from"), wallet("to"))))];
         let status = get("status");
-        let was_disputed = status == "refunded" || get("winner_kind") == Kind::EscrowDispute.as_str();
+        let was_disputed = status == "refunded" || get("winner_kind") == IntentKind::EscrowDispute.as_str();
         if was_disputed && status != "disputed" {
             steps.push(of_escrow("disputed", amount, None));
         }

@@ -10,7 +10,7 @@ const PAYLOADS: &[&str] = &["url", "data", "file_data", "file_id", "detail", "fo
 
 /// Type of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MediaKind {
     Text,
     Image,
     Audio,
@@ -29,15 +29,15 @@ pub(crate) struct PartMedia {
 impl PartMedia {
     /// Adds a part of this `kind` to the sum; `text` are its other members, `whole` is its size in the body. Media
     /// count as parts whatever the kind, but only the payload that matches it is free.
-    pub(crate) fn add_part(&self, prompt: &mut Prompt, kind: Kind, text: &Prompt, whole: usize) {
+    pub(crate) fn add_part(&self, prompt: &mut Prompt, kind: MediaKind, text: &Prompt, whole: usize) {
         let media = [
-            (Kind::Image, &self.image),
-            (Kind::Audio, &self.audio),
-            (Kind::File, &self.file),
+            (MediaKind::Image, &self.image),
+            (MediaKind::Audio, &self.audio),
+            (MediaKind::File, &self.file),
         ];
         let media_bytes = media.map(|(own, media)| if own == kind { media.beside } else { media.whole });
         prompt.bytes += match kind {
-            Kind::Unknown => whole,
+            MediaKind::Unknown => whole,
             _ => text.bytes + media_bytes.iter().sum::<usize>(),
         };
         let [images, audios, files] = media.map(|(own, media)| media.count.max(usize::from(own == kind)));

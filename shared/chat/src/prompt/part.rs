@@ -1,7 +1,7 @@
 //! One part of a message's content: text, or an image, audio or file, which counts as one part regardless of its bytes.
 
 use super::Prompt;
-use super::media::{Kind, PartMedia};
+use super::media::{MediaKind, PartMedia};
 use crate::cache_lifetime;
 use crate::error::Scan;
 use crate::key::folded;
@@ -11,7 +11,7 @@ use crate::scan::{Scanner, Value};
 #[derive(Debug, Default)]
 pub(super) struct Part {
     /// Unknown after more than one `type`.
-    kind: Option<Kind>,
+    kind: Option<MediaKind>,
     /// Its text and its unknown members.
     text: Prompt,
     media: PartMedia,
@@ -35,7 +35,7 @@ impl Part {
 
     /// Adds the part to the sum; `whole` is its size in the body.
     pub(super) fn add_to(&self, prompt: &mut Prompt, whole: usize) {
-        let kind = self.kind.unwrap_or(Kind::Unknown);
+        let kind = self.kind.unwrap_or(MediaKind::Unknown);
         self.media.add_part(prompt, kind, &self.text, whole);
         prompt.repeated = prompt.repeated.or_else(|| self.repeated());
     }
@@ -55,15 +55,19 @@ impl Part {
     fn read_kind(&mut self, scanner: &mut Scanner<'_>) -> Scan {
         let kind = match scanner.value()? {
             Value::Text(text) => match &*text.decode()? {
-                "text" | "refusal" | "input_text" => Kind::Text,
-                "image_url" => Kind::Image,
-                "input_audio" => Kind::Audio,
-                "file" => Kind::File,
-                _ => Kind::Unknown,
+                "text" | "refusal" | "input_text" => MediaKind::Text,
+                "image_url" => MediaKind::Image,
+                "input_audio" => MediaKind::Audio,
+                "file" => MediaKind::File,
+                _ => MediaKind::Unknown,
             },
-            _ => Kind::Unknown,
+            _ => MediaKind::Unknown,
         };
-        self.kind = Some(if self.kind.is_none() { kind } else { Kind::Unknown });
+        self.kind = Some(if self.kind.is_none() {
+            kind
+        } else {
+            MediaKind::Unknown
+        });
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use crate::cache_lifetime;
 use crate::error::Scan;
 use crate::key::letters;
 use crate::prompt::Prompt;
-use crate::prompt::media::{Kind, PartMedia};
+use crate::prompt::media::{MediaKind, PartMedia};
 use crate::scan::Scanner;
 
 /// Members that refer to a file outside the request.
@@ -90,15 +90,15 @@ impl<'a> Part<'a> {
         Ok(part)
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> MediaKind {
         match self.kind.get() {
             Some("input_text" | "output_text" | "text" | "refusal" | "summary_text" | "reasoning_text") => {
-                Kind::Text
+                MediaKind::Text
             }
-            Some("input_image") => Kind::Image,
-            Some("input_audio") => Kind::Audio,
-            Some("input_file") => Kind::File,
-            _ => Kind::Unknown,
+            Some("input_image") => MediaKind::Image,
+            Some("input_audio") => MediaKind::Audio,
+            Some("input_file") => MediaKind::File,
+            _ => MediaKind::Unknown,
         }
     }
 
@@ -107,7 +107,7 @@ impl<'a> Part<'a> {
             return Some(ambiguity);
         }
         // The outputs of a shell have no type.
-        if self.kind() == Kind::Unknown && !self.kind.is_absent() {
+        if self.kind() == MediaKind::Unknown && !self.kind.is_absent() {
             return Some(Unseen::at(".type", UNKNOWN));
         }
         self.reference

@@ -17,7 +17,7 @@ fn words_are_distinct_and_read_back() {
         );
     }
     assert_eq!(State::parse("settled"), Some(State::Settled));
-    assert_eq!(Kind::parse("refund"), None);
+    assert_eq!(IntentKind::parse("refund"), None);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::picos::{CallPrice, TokenPrice};
 use super::rates::Published;
 use super::text::{check_count, check_size};
 use super::tier::{STANDARD, is_reserved};
-use field::{Field, Kind};
+use field::{Field, TokenKind};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -257,8 +257,8 @@ impl Figures {
         for tier in self.tiers.values_mut() {
             for partial in [&mut tier.short, &mut tier.long] {
                 partial.0.retain(|kind, _| !kind.is_output());
-                if let Some(input) = partial.0.get(&Kind::Input).copied() {
-                    partial.0.insert(Kind::Output, input);
+                if let Some(input) = partial.0.get(&TokenKind::Input).copied() {
+                    partial.0.insert(TokenKind::Output, input);
                 }
             }
         }
@@ -267,7 +267,7 @@ impl Figures {
 
 /// The prices of one tier at one prompt length, as far as the file contains them.
 #[derive(Default)]
-struct Partial(BTreeMap<Kind, TokenPrice>);
+struct Partial(BTreeMap<TokenKind, TokenPrice>);
 
 impl Partial {
     fn is_empty(&self) -> bool {
@@ -276,24 +276,24 @@ impl Partial {
 
     /// Returns complete figures. Figures that long context does not reprice stay as in `short`.
     fn published(&self, short: Option<&Published>) -> Result<Published, String> {
-        let get = |kind: Kind| self.0.get(&kind).copied();
-        let needed = |kind: Kind, short: Option<TokenPrice>| match get(kind).or(short) {
+        let get = |kind: TokenKind| self.0.get(&kind).copied();
+        let needed = |kind: TokenKind, short: Option<TokenPrice>| match get(kind).or(short) {
             Some(price) if price.picos() > 0 => Ok(price),
             // No limit would ever stop calls of a free model.
             Some(_) => Err(format!("`{}` is zero", kind.stem())),
             None => Err(format!("`{}` is missing", kind.stem())),
         };
-        let input = needed(Kind::Input, short.map(|short| short.input))?;
-        let output = needed(Kind::Output, short.map(|short| short.output))?;
+        let input = needed(TokenKind::Input, short.map(|short| short.input))?;
+        let output = needed(TokenKind::Output, short.map(|short| short.output))?;
         Ok(Published {
             input,
-            cached_input: get(Kind::CachedInput),
-            cache_write: get(Kind::CacheWrite),
-            cache_write_12h: get(Kind::CacheWrite12h).max(get(Kind::CacheWrite1h)),
+            cached_input: get(TokenKind::CachedInput),
+            cache_write: get(TokenKind::CacheWrite),
+            cache_write_12h: get(TokenKind::CacheWrite12h).max(get(TokenKind::CacheWrite1h)),
             // `usage` need not say which tokens of the completion are reasoning.
-            output: get(Kind::Reasoning).map_or(output, |reasoning| output.max(reasoning)),
-            audio_input: get(Kind::AudioInput),
-            audio_output: get(Kind::AudioOutput),
+            output: get(TokenKind::Reasoning).map_or(output, |reasoning| output.max(reasoning)),
+            audio_input: get(TokenKind::AudioInput),
+            audio_output: get(TokenKind::AudioOutput),
         })
     }
 }

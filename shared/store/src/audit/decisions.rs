@@ -2,7 +2,7 @@
 //! time, so its first characters name the text; a record consists of the next characters and the number of the entry.
 
 use crate::keys::DECISION_KEY_CHARS;
-use domain::id::Kind;
+use domain::id::IdKind;
 
 /// Characters of the id in a record, after those in the key: the rest of the time and 45 random bits. Matches are
 /// afterwards compared with the whole id.
@@ -106,7 +106,7 @@ pub fn newest(text: &str) -> Option<u64> {
 
 /// Splits a decision id into the key part and the start of its record.
 fn split(id: &str) -> Option<(&str, &str)> {
-    let rest = [Kind::Allow, Kind::Deny]
+    let rest = [IdKind::Allow, IdKind::Deny]
         .iter()
         .find_map(|kind| id.strip_prefix(kind.prefix()))?;
     let plain = rest.len() == ulid::ULID_LEN && rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn records_are_found_by_the_whole_part_of_the_id() {
         let ids: Vec<String> = (0..50)
-            .map(|n| Kind::Allow.mint(1_795_000_000_000 + n).unwrap())
+            .map(|n| IdKind::Allow.mint(1_795_000_000_000 + n).unwrap())
             .collect();
         let text: String = ids
             .iter()
@@ -141,13 +141,13 @@ mod tests {
         assert_eq!(newest(&text), Some(1_000_000_049));
         assert_eq!(newest(&twice), Some(2_000_000_000));
         assert_eq!(newest(""), None);
-        assert!(find(&text, &Kind::Allow.mint(1_795_000_000_007).unwrap()).is_empty());
+        assert!(find(&text, &IdKind::Allow.mint(1_795_000_000_007).unwrap()).is_empty());
     }
 
     #[test]
     fn archived_decisions_are_found_one_by_one() {
         let ids: Vec<String> = (0..300)
-            .map(|n| Kind::Deny.mint(1_795_000_000_000 + n * 1000).unwrap())
+            .map(|n| IdKind::Deny.mint(1_795_000_000_000 + n * 1000).unwrap())
             .collect();
         let mut records: Vec<String> = ids
             .iter()
@@ -161,7 +161,7 @@ mod tests {
             let expected: &[u64] = if seq == 6 { &[6, 1000] } else { &[seq] };
             assert_eq!(find_archived(&text, id), expected);
         }
-        assert!(find_archived(&text, &Kind::Deny.mint(1_795_000_000_000).unwrap()).is_empty());
+        assert!(find_archived(&text, &IdKind::Deny.mint(1_795_000_000_000).unwrap()).is_empty());
         assert!(find_archived("", &ids[0]).is_empty());
         let starts: Vec<&str> = archived_starts(&text).collect();
         let mut expected: Vec<&str> = ids.iter().filter_map(|id| key_part(id)).collect();
@@ -182,12 +182,12 @@ mod tests {
             assert_eq!(record(id, 1), None, "{id}");
         }
         assert_eq!(
-            record(&Kind::Deny.mint(0).unwrap(), 1 << 40),
+            record(&IdKind::Deny.mint(0).unwrap(), 1 << 40),
             None,
             "more than eight digits"
         );
         let last = (1_u64 << 40) - 1;
-        let id = Kind::Deny.mint(0).unwrap();
+        let id = IdKind::Deny.mint(0).unwrap();
         assert_eq!(find(&record(&id, last).unwrap().1, &id), [last]);
     }
 }

@@ -17,7 +17,7 @@ use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transfer::record_args;
 use crate::wallet::WalletPlace;
 use crate::{Store, StoreError};
-use domain::intent::{Kind, Reason};
+use domain::intent::{IntentKind, Reason};
 use domain::money::Nanos;
 use serde_json::json;
 use std::time::Duration;
@@ -198,7 +198,7 @@ impl NewDeposit<'_> {
         let owner = self.wallet.owner.as_str();
         let keys = DepositKeys::new(scope, owner, self.reference, self.once);
         let record = NewIntent {
-            kind: Kind::Deposit,
+            kind: IntentKind::Deposit,
             fingerprint: &self.once.fingerprint,
             amount: self.amount,
             currency: self.currency,

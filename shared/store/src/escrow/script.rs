@@ -21,8 +21,8 @@ use crate::script::change::{BUDGET, Event, INTENT, INTENT_BUDGET, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use clock::now_ms;
-use domain::id::Kind as Id;
-use domain::intent::{Kind, Reason};
+use domain::id::IdKind;
+use domain::intent::{IntentKind, Reason};
 use domain::money::Nanos;
 use serde_json::{Value, json};
 
@@ -61,7 +61,13 @@ pub struct Requester<'a> {
 
 impl<'a> Requester<'a> {
     /// Returns the intent of a request about `escrow` by `owner`, the owner of one of its wallets.
-    fn intent(&self, kind: Kind, escrow: &'a Escrow, owner: &'a str, request: &'a str) -> NewIntent<'a> {
+    fn intent(
+        &self,
+        kind: IntentKind,
+        escrow: &'a Escrow,
+        owner: &'a str,
+        request: &'a str,
+    ) -> NewIntent<'a> {
         NewIntent {
             kind,
             fingerprint: &self.once.fingerprint,
@@ -132,7 +138,7 @@ fn request_of(number: u64) -> String {
 
 /// Returns a new transaction id.
 fn mint_transaction() -> Result<String, StoreError> {
-    let id = Id::Transaction.mint(now_ms());
+    let id = IdKind::Transaction.mint(now_ms());
     id.map_err(StoreError::unexpected)
 }
 

@@ -3,7 +3,7 @@
 use crate::intent::IntentRecord;
 use crate::keys::{IntentIndex, Realm};
 use crate::script::names::{Names, inputs};
-use crate::script::{Kind, Script, WhenFull};
+use crate::script::{Script, ScriptKind, WhenFull};
 use crate::{Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,7 +12,13 @@ use std::sync::LazyLock;
 pub static ARCHIVE_INTENTS: LazyLock<Script> = LazyLock::new(|| {
     let parts = [include_str!("archive_intents.lua")];
     let inputs = Names::new(ArchiveKeys::NAMES, ArchiveArgs::NAMES).with_rows_of(IntentArgs::NAMES);
-    Script::new("archive_intents", Kind::Timeless, WhenFull::Run, inputs, &parts)
+    Script::new(
+        "archive_intents",
+        ScriptKind::Timeless,
+        WhenFull::Run,
+        inputs,
+        &parts,
+    )
 });
 
 inputs! {

@@ -1,7 +1,7 @@
 //! Possible outcomes of a request, and the resulting timelines.
 
 use super::Decision;
-use domain::intent::{Entry, Event, EventType, Kind, Reason, State, timeline};
+use domain::intent::{Entry, Event, EventType, IntentKind, Reason, State, timeline};
 use domain::money::Nanos;
 
 /// Possible outcome of a request.
@@ -43,7 +43,7 @@ pub(super) fn heads(
 
 /// Returns the events of a new request. A transfer or deposit is no intent: its record has no timeline.
 pub(super) fn events(
-    kind: Kind,
+    kind: IntentKind,
     at_ms: u64,
     amount: Nanos,
     note: Option<&str>,
@@ -57,7 +57,7 @@ pub(super) fn events(
     };
     let note = note.unwrap_or_default();
     let done = match kind {
-        Kind::Spend => {
+        IntentKind::Spend => {
             let last = match outcome {
                 Outcome::Settled => event(EventType::SpendApproved, PASSED),
                 Outcome::Pending => event(EventType::ApprovalRequested, ABOVE_THRESHOLD),
@@ -65,11 +65,11 @@ pub(super) fn events(
             };
             return vec![event(EventType::SpendRequested, note), last];
         }
-        Kind::EscrowCreate => EventType::EscrowCreated,
-        Kind::EscrowFund => EventType::EscrowFunded,
-        Kind::EscrowRelease => EventType::EscrowReleased,
-        Kind::EscrowDispute => EventType::EscrowDisputed,
-        Kind::Transfer | Kind::Deposit => return Vec::new(),
+        IntentKind::EscrowCreate => EventType::EscrowCreated,
+        IntentKind::EscrowFund => EventType::EscrowFunded,
+        IntentKind::EscrowRelease => EventType::EscrowReleased,
+        IntentKind::EscrowDispute => EventType::EscrowDisputed,
+        IntentKind::Transfer | IntentKind::Deposit => return Vec::new(),
     };
     vec![match outcome {
         Outcome::Blocked(reason) => event(EventType::EscrowBlocked, reason.sentence()),

@@ -6,7 +6,7 @@ const REASONS: &[Reason] = &[Reason::DailyLimit, Reason::InsufficientBalance];
 
 fn new() -> NewIntent<'static> {
     NewIntent {
-        kind: Kind::Spend,
+        kind: IntentKind::Spend,
         fingerprint: "f00",
         amount: Nanos::from_stored(120),
         currency: "USD",

@@ -6,7 +6,7 @@ use super::{
     PRICE_TABLES, PRICES, REFUSED, STORE, Series, Tries, USER,
 };
 use crate::transaction::TransactionType;
-use domain::intent::{Kind, State};
+use domain::intent::{IntentKind, State};
 use domain::mode::Mode;
 use domain::names::{is_agent_id, is_run_id};
 use domain::number::Number;
@@ -281,7 +281,7 @@ fn is_transaction_list(rest: &str) -> bool {
 
 fn intents(rest: &str) -> Option<IntentIndex<'_>> {
     match rest.split_once('/')? {
-        ("kind", kind) => Kind::parse(kind).map(|_| IntentIndex::Kind(kind)),
+        ("kind", kind) => IntentKind::parse(kind).map(|_| IntentIndex::Kind(kind)),
         ("agent", agent) => owner(agent).map(IntentIndex::Agent),
         ("state", state) => State::parse(state).map(|_| IntentIndex::State(state)),
         _ => None,

@@ -15,7 +15,7 @@
 /// }
 /// ```
 ///
-/// * `kind`: a variant of [`Kind`](super::Kind).
+/// * `kind`: a variant of [`ScriptKind`](super::ScriptKind).
 /// * `source`: the parts of the source after the fragments of its kind, in order.
 /// * `when_full`: a variant of [`WhenFull`](super::WhenFull).
 /// * `marks`, optional: methods of [`Script`](super::Script), such as `[confirmed, with_budgets]`.
@@ -80,7 +80,7 @@ macro_rules! script {
     ) => {
         $(#[$doc])+
         $vis static $script: std::sync::LazyLock<$crate::script::Script> = std::sync::LazyLock::new(|| {
-            let kind = $crate::script::Kind::$kind;
+            let kind = $crate::script::ScriptKind::$kind;
             let when_full = $crate::script::WhenFull::$when_full;
             $crate::script::Script::declared($name, kind, when_full, ($keys, $args), &[$($part),+])$(.$mark())*
         });

@@ -11,7 +11,7 @@ const CHANGE: &str = concat!(
 
 /// The kind of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ScriptKind {
     /// Reads no clock.
     Timeless,
     /// Reads the store's clock. Receives the time of the calling process, and how far the clock may be from it, as its
@@ -22,7 +22,7 @@ pub enum Kind {
     Change,
 }
 
-impl Kind {
+impl ScriptKind {
     /// Returns the fragments before the script's own parts.
     pub(super) const fn beginning(self) -> &'static str {
         match self {

@@ -91,10 +91,16 @@ impl Reply {
 mod tests {
     use super::*;
     use crate::script::names::Names;
-    use crate::script::{Kind, WhenFull};
+    use crate::script::{ScriptKind, WhenFull};
 
     fn reply(words: &[&str]) -> Reply {
-        let script = Script::new("spend", Kind::Timeless, WhenFull::Run, Names::default(), &[]);
+        let script = Script::new(
+            "spend",
+            ScriptKind::Timeless,
+            WhenFull::Run,
+            Names::default(),
+            &[],
+        );
         Reply::new(&script, words.iter().map(|word| (*word).to_owned()).collect())
     }
 

@@ -9,7 +9,7 @@ use crate::user::script::about;
 use crate::user::{Stored, User};
 use crate::{Store, StoreError};
 use crypto::token::Token;
-use domain::id::Kind;
+use domain::id::IdKind;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -298,5 +298,5 @@ pub async fn end(
 
 /// Returns a new session id.
 pub fn mint_id(at_ms: u64) -> Result<String, entropy::NoEntropy> {
-    Kind::Session.mint(at_ms)
+    IdKind::Session.mint(at_ms)
 }

@@ -2,7 +2,7 @@
 
 use super::{Injection, OTHER_WALLET, REASONS, Scope, Spend, SpendStep};
 use crate::intent::{Decision, NewIntent};
-use domain::intent::Kind;
+use domain::intent::IntentKind;
 
 /// Arguments about the intent.
 pub(crate) struct IntentArgs<'a> {
@@ -26,7 +26,7 @@ impl<'a> IntentArgs<'a> {
                 injection,
             } => {
                 let new = NewIntent {
-                    kind: Kind::Spend,
+                    kind: IntentKind::Spend,
                     fingerprint: &once.fingerprint,
                     amount: spend.amount,
                     currency: spend.currency,

@@ -9,7 +9,7 @@ pub use list::{Deliveries, DeliveryFilter, ListedDelivery};
 use crate::keys::Realm;
 use domain::event::EventName;
 use domain::event::violations::Coalesced;
-use domain::id::Kind;
+use domain::id::IdKind;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -94,7 +94,7 @@ pub fn delivery_id(realm: &Realm, webhook: &str, seq: u64, event: EventName) -> 
     let whole = format!("{account}\n{mode}\n{webhook}\n{seq}\n{}", event.as_str());
     let mut bits = [0; 16];
     bits.copy_from_slice(&Sha256::digest(whole.as_bytes())[..16]);
-    Kind::Delivery.derived(u128::from_be_bytes(bits))
+    IdKind::Delivery.derived(u128::from_be_bytes(bits))
 }
 
 /// Separates the name of an event from its coalesced violations in the text.

@@ -106,7 +106,7 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::span::Kind;
+    use crate::span::SpanKind;
 
     #[test]
     fn the_bytes_are_those_of_protobuf() {
@@ -130,7 +130,7 @@ mod tests {
             id: 9,
             parent: 0,
             name: "decide",
-            kind: Kind::Internal,
+            kind: SpanKind::Internal,
             start: 1,
             end: 2,
             attributes: vec![("n", Value::Number(-1))],

@@ -10,7 +10,7 @@ pub struct Mutant {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LexemeKind {
     Name,
     Number,
     Text,
@@ -19,7 +19,7 @@ enum Kind {
 
 #[derive(Debug, Clone, Copy)]
 struct Token<'a> {
-    kind: Kind,
+    kind: LexemeKind,
     text: &'a str,
     at: usize,
 }
@@ -63,15 +63,15 @@ fn tokens(source: &str) -> Vec<Token<'_>> {
             at += 1;
             continue;
         } else if first.is_ascii_digit() {
-            (Kind::Number, word(|c| c.is_ascii_alphanumeric()))
+            (LexemeKind::Number, word(|c| c.is_ascii_alphanumeric()))
         } else if first.is_ascii_alphabetic() || first == '_' {
-            (Kind::Name, word(|c| c.is_ascii_alphanumeric() || c == '_'))
+            (LexemeKind::Name, word(|c| c.is_ascii_alphanumeric() || c == '_'))
         } else if first == '\'' {
-            (Kind::Text, rest[1..].find('\'').expect("a closed text") + 2)
+            (LexemeKind::Text, rest[1..].find('\'').expect("a closed text") + 2)
         } else if PAIRS.iter().any(|pair| rest.starts_with(pair)) {
-            (Kind::Sign, 2)
+            (LexemeKind::Sign, 2)
         } else {
-            (Kind::Sign, first.len_utf8())
+            (LexemeKind::Sign, first.len_utf8())
         };
         tokens.push(Token {
             kind,
@@ -158,8 +158,8 @@ impl EndsWithTexts for [Token<'_>] {
 
 /// Replacements of a single token.
 fn replacements(token: Token<'_>, before: Option<Token<'_>>, verb: bool) -> Vec<String> {
-    let after_value =
-        before.is_some_and(|before| before.kind != Kind::Sign || before.text == ")" || before.text == "]");
+    let after_value = before
+        .is_some_and(|before| before.kind != LexemeKind::Sign || before.text == ")" || before.text == "]");
     let new: &[&str] = match token.text {
         "<" => &["<=", ">"],
         "<=" => &["<", ">"],
@@ -176,7 +176,7 @@ fn replacements(token: Token<'_>, before: Option<Token<'_>>, verb: bool) -> Vec<
         "and" => &["or"],
         "or" => &["and"],
         "not" => &[""],
-        "0" | "'0'" if token.kind == Kind::Text => &["'1'"],
+        "0" | "'0'" if token.kind == LexemeKind::Text => &["'1'"],
         "'1'" => &["'0'"],
         "''" => &["'x'"],
         "0" => &["1"],
@@ -185,11 +185,11 @@ fn replacements(token: Token<'_>, before: Option<Token<'_>>, verb: bool) -> Vec<
         _ => &[],
     };
     let mut new: Vec<String> = new.iter().map(|&text| text.to_owned()).collect();
-    if new.is_empty() && token.kind == Kind::Number {
+    if new.is_empty() && token.kind == LexemeKind::Number {
         let changed = token.text.parse().map(|number: u64| (number + 1).to_string());
         new.push(changed.unwrap_or_else(|_| token.text.replace("e18", "e17")));
     }
-    if new.is_empty() && token.kind == Kind::Text && !verb {
+    if new.is_empty() && token.kind == LexemeKind::Text && !verb {
         new.push(format!("{}x'", &token.text[..token.text.len() - 1]));
     }
     new

@@ -5,7 +5,7 @@ use crate::{Redis, eventually};
 use crypto::seal::SealedFor;
 use crypto::virtual_key::{self, WellFormed};
 use domain::cap::CapPolicy;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::money::Nanos;
 use domain::period::Period;
 use domain::plan::{DEFAULT_PLANS, Plans};
@@ -45,7 +45,7 @@ impl SeedAgent {
         let fields = self.fields(&self.key()).await;
         let policy = match fields.get("policy_id") {
             Some(policy) => policy.clone(),
-            None => mint(Kind::Policy),
+            None => mint(IdKind::Policy),
         };
         let names = [
             ("cap", "cap"),
@@ -102,7 +102,7 @@ impl SeedAgent {
 
     /// Stores the key of another provider, such as an upstream by name; returns its id.
     pub async fn provider_key_for(&self, provider: &str, secret: &str) -> String {
-        let id = mint(Kind::ProviderKey);
+        let id = mint(IdKind::ProviderKey);
         let owner = SealedFor {
             account: &self.account.id,
             agent: &self.id,
@@ -155,7 +155,7 @@ impl SeedAgent {
             .expose_secret()
             .to_owned();
         let formed = WellFormed::parse(secret.as_bytes()).expect("a well-formed key");
-        let key_id = mint(Kind::VirtualKey);
+        let key_id = mint(IdKind::VirtualKey);
         let owner = VirtualKeyOwner::new(&account.id, &self.id, &key_id);
         let hash = formed.hash();
         let mut lookup = redis::cmd("SET");
@@ -210,7 +210,7 @@ impl SeedAgent {
             account: self.account.id.clone(),
             agent: self.id.clone(),
             run: "run-1".to_owned(),
-            allow_id: mint(Kind::Allow),
+            allow_id: mint(IdKind::Allow),
         };
         let plans = Plans::parse(DEFAULT_PLANS).expect("the plans");
         let view = AccountView {

@@ -2,7 +2,7 @@
 
 use super::{SeedAccount, mint};
 use crypto::api_key::Family;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use secrecy::ExposeSecret;
@@ -31,7 +31,7 @@ impl SeedAccount {
         allow_ips: &[&str],
         expires_at_ms: Option<u64>,
     ) -> SeedApiKey {
-        let id = mint(Kind::ApiKey);
+        let id = mint(IdKind::ApiKey);
         let secret = Family::Svc.mint(mode).expect("a secret");
         let networks = allow_ips.iter().map(|text| text.parse().expect("a network"));
         let key = NewApiKey {

@@ -1,7 +1,7 @@
 //! Seeding a user who can sign in.
 
 use super::{SeedAccount, mint};
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::role::Role;
 use store::keys;
 use store::user::User;
@@ -26,7 +26,7 @@ pub struct SeedUser {
 impl SeedAccount {
     /// A user of this account with the password [`TEST_PASSWORD`], written without an audit entry.
     pub async fn user(&self, role: Role) -> SeedUser {
-        let id = mint(Kind::User);
+        let id = mint(IdKind::User);
         let email = format!("{}@example.com", id.to_lowercase());
         let user = User {
             id: id.clone(),

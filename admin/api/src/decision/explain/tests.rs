@@ -226,7 +226,7 @@ fn an_approved_call_resets_with_the_day_and_month_that_it_was_charged_to() {
         ),
     ] {
         let day_ms = ms_from_iso(&format!("{day}T00:00:00Z")).unwrap();
-        let id = domain::id::Kind::Allow
+        let id = domain::id::IdKind::Allow
             .mint(ms_from_iso(decided).unwrap())
             .unwrap();
         let month = day[..7].replace('-', "");

@@ -128,7 +128,7 @@ impl Span {
 mod tests {
     use super::*;
     use domain::entry::Entry;
-    use domain::id::Kind;
+    use domain::id::IdKind;
     use domain::timestamp::{iso_from_ms, ms_from_iso};
 
     fn ms(text: &str) -> u64 {
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_call_counts_in_the_interval_of_its_approval() {
         let at_ms = ms("2026-11-24T23:59:59.900Z");
-        let id = Kind::Allow.mint(at_ms).unwrap();
+        let id = IdKind::Allow.mint(at_ms).unwrap();
         let of = |day: u64| {
             let recorded = at_ms + 600_000;
             let line = format!(

@@ -1,7 +1,7 @@
 //! Sums of calls by interval and group.
 
 use domain::call_record::CallRecord;
-use domain::id::Kind;
+use domain::id::IdKind;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
@@ -100,7 +100,7 @@ impl Group {
             Self::Model => call.model.clone(),
             Self::Agent => call.agent.clone(),
             Self::Key => call.key_id.clone(),
-            Self::Run => call.run.clone().filter(|run| !Kind::Request.has_form(run)),
+            Self::Run => call.run.clone().filter(|run| !IdKind::Request.has_form(run)),
         }
     }
 }

@@ -179,7 +179,7 @@ fn a_run_that_was_charged_has_a_record_until_it_expires() {
     let day = TODAY.day;
     let call = |seq: u64, run: &str, age_days: u64| {
         let at_ms = (day - age_days) * DAY_MS;
-        let id = Kind::Allow.mint(at_ms).unwrap();
+        let id = IdKind::Allow.mint(at_ms).unwrap();
         let memo = MEMO.replace(" - ", &format!(" {run} "));
         // It ended today.
         let line = format!(

@@ -3,7 +3,7 @@
 
 /// A kind of token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Input,
     CachedInput,
     CacheWrite,
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     AudioOutput,
 }
 
-impl Kind {
+impl TokenKind {
     /// A stem precedes the shorter stems that it begins with.
     const ALL: [Self; 9] = [
         Self::Input,
@@ -55,7 +55,7 @@ impl Kind {
 /// Meaning of a price field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Field<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) above_tokens: Option<u64>,
     pub(super) tier: Option<&'a str>,
 }
@@ -63,7 +63,7 @@ pub(super) struct Field<'a> {
 impl<'a> Field<'a> {
     /// Parses a field name; `None` if it is not the price of a token.
     pub(super) fn parse(name: &'a str) -> Option<Self> {
-        let (kind, rest) = Kind::ALL
+        let (kind, rest) = TokenKind::ALL
             .iter()
             .find_map(|kind| Some((*kind, name.strip_prefix(kind.stem())?)))?;
         let (above_tokens, rest) = match rest.strip_prefix("_above_") {
@@ -94,42 +94,57 @@ mod tests {
     #[test]
     fn names_are_taken_apart() {
         for (name, kind, above_tokens, tier) in [
-            ("input_cost_per_token", Kind::Input, None, None),
-            ("output_cost_per_token_flex", Kind::Output, None, Some("flex")),
+            ("input_cost_per_token", TokenKind::Input, None, None),
+            (
+                "output_cost_per_token_flex",
+                TokenKind::Output,
+                None,
+                Some("flex"),
+            ),
             (
                 "cache_read_input_token_cost_above_272k_tokens",
-                Kind::CachedInput,
+                TokenKind::CachedInput,
                 Some(272_000),
                 None,
             ),
             (
                 "cache_creation_input_token_cost_above_200k_tokens_priority",
-                Kind::CacheWrite,
+                TokenKind::CacheWrite,
                 Some(200_000),
                 Some("priority"),
             ),
-            ("output_cost_per_reasoning_token", Kind::Reasoning, None, None),
+            (
+                "output_cost_per_reasoning_token",
+                TokenKind::Reasoning,
+                None,
+                None,
+            ),
             (
                 "cache_creation_input_token_cost_above_1hr",
-                Kind::CacheWrite1h,
+                TokenKind::CacheWrite1h,
                 None,
                 None,
             ),
             (
                 "cache_creation_input_token_cost_above_12hr",
-                Kind::CacheWrite12h,
+                TokenKind::CacheWrite12h,
                 None,
                 None,
             ),
             (
                 "cache_creation_input_token_cost_above_12hr_above_272k_tokens_flex",
-                Kind::CacheWrite12h,
+                TokenKind::CacheWrite12h,
                 Some(272_000),
                 Some("flex"),
             ),
-            ("input_cost_per_audio_token", Kind::AudioInput, None, None),
-            ("output_cost_per_audio_token", Kind::AudioOutput, None, None),
-            ("input_cost_per_token_batches", Kind::Input, None, Some("batches")),
+            ("input_cost_per_audio_token", TokenKind::AudioInput, None, None),
+            ("output_cost_per_audio_token", TokenKind::AudioOutput, None, None),
+            (
+                "input_cost_per_token_batches",
+                TokenKind::Input,
+                None,
+                Some("batches"),
+            ),
         ] {
             assert_eq!(
                 Field::parse(name),

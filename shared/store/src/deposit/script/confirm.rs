@@ -11,7 +11,7 @@ use crate::script::script;
 use crate::transfer::record_args;
 use crate::{Store, StoreError};
 use clock::now_ms;
-use domain::intent::Kind;
+use domain::intent::IntentKind;
 use serde_json::json;
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ impl Confirmation<'_> {
         let owner = deposit.owner.as_str();
         let keys = DepositKeys::new(scope, owner, self.reference, self.once);
         let record = NewIntent {
-            kind: Kind::Deposit,
+            kind: IntentKind::Deposit,
             fingerprint: &self.once.fingerprint,
             amount: deposit.amount,
             currency: &deposit.currency,

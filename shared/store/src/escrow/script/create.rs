@@ -12,7 +12,7 @@ use crate::script::reply::Reply;
 use crate::script::script;
 use crate::transit::Transit;
 use crate::{Store, StoreError};
-use domain::intent::{Kind, Reason};
+use domain::intent::{IntentKind, Reason};
 use domain::money::Nanos;
 use domain::number::Number;
 
@@ -179,7 +179,7 @@ impl NewEscrow<'_> {
 
     fn intent<'a>(&'a self, requester: &'a Requester<'_>, escrow: Option<u64>) -> NewIntent<'a> {
         NewIntent {
-            kind: Kind::EscrowCreate,
+            kind: IntentKind::EscrowCreate,
             fingerprint: &requester.once.fingerprint,
             amount: self.amount,
             currency: self.currency,

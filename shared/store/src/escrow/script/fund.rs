@@ -9,7 +9,7 @@ use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::wallet::{Wallet, WalletPlace, WalletStatus};
 use crate::{Store, StoreError};
-use domain::intent::{Kind, Reason};
+use domain::intent::{IntentKind, Reason};
 use domain::money::Nanos;
 
 /// Type of the payer's transaction.
@@ -85,7 +85,7 @@ async fn execute(
     let (realm, once) = (requester.scope.realm(), requester.once);
     let (payer, payee) = (&escrow.payer, &escrow.payee);
     let request = request_of(escrow.number);
-    let intent = requester.intent(Kind::EscrowFund, escrow, &payer.owner, &request);
+    let intent = requester.intent(IntentKind::EscrowFund, escrow, &payer.owner, &request);
     let here = if escrow.crosses_accounts() { payer } else { payee };
     let keys = FundKeys {
         transactions: realm.transactions(),

@@ -13,7 +13,7 @@ use crate::script::change::{Event, unexpected_reply};
 use crate::transaction::TransactionType;
 use crate::wallet::{BALANCE_BY_OTHERS_MAX, BALANCE_MAX};
 use crate::{Store, StoreError};
-use domain::intent::Kind;
+use domain::intent::IntentKind;
 
 /// Actor in the other party's audit log if a party of another account acts.
 const PAYER: &str = "payer";
@@ -51,10 +51,10 @@ pub enum Ended {
 }
 
 impl<'a> Verdict<'a> {
-    const fn kind(self) -> Kind {
+    const fn kind(self) -> IntentKind {
         match self {
-            Self::Release => Kind::EscrowRelease,
-            Self::Dispute(_) => Kind::EscrowDispute,
+            Self::Release => IntentKind::EscrowRelease,
+            Self::Dispute(_) => IntentKind::EscrowDispute,
         }
     }
 

@@ -177,7 +177,9 @@ fn every_list_is_recognised() {
             read(&name, ModeKey::TransactionList);
         }
     }
-    let kinds = Kind::ALL.iter().map(|kind| IntentIndex::Kind(kind.as_str()));
+    let kinds = IntentKind::ALL
+        .iter()
+        .map(|kind| IntentIndex::Kind(kind.as_str()));
     let states = State::ALL.iter().map(|state| IntentIndex::State(state.as_str()));
     let agents = [
         IntentIndex::All,
