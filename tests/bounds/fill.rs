@@ -93,7 +93,7 @@ pub fn roomy(options: AdminOptions) -> AdminOptions {
 
 /// The kind of record that there are many of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecordKind {
+pub enum ListKind {
     Agents,
     VirtualKeys,
     Policies,
@@ -150,7 +150,7 @@ impl Tenant {
     }
 
     /// Writes `count` records of a kind into the store, in place of the existing ones.
-    pub async fn fill(&self, world: &World, kind: RecordKind, count: u64) {
+    pub async fn fill(&self, world: &World, kind: ListKind, count: u64) {
         let (keys, now) = (self.keys(), now_ms());
         let realm = keys.in_mode(MODE);
         let many = |script: &str, keys: &[String], rest: &[String]| {
@@ -167,31 +167,31 @@ impl Tenant {
         let oldest = (now - count).to_string();
         let sorted = |key: String| many(SORTED, &[key], std::slice::from_ref(&oldest));
         match kind {
-            RecordKind::Agents => sorted(realm.agents()),
-            RecordKind::VirtualKeys => sorted(keys.agent_keys(AGENT)),
-            RecordKind::Policies => sorted(realm.policies()),
-            RecordKind::Runs => sorted(realm.runs(AGENT)),
-            RecordKind::EndedRuns => {
+            ListKind::Agents => sorted(realm.agents()),
+            ListKind::VirtualKeys => sorted(keys.agent_keys(AGENT)),
+            ListKind::Policies => sorted(realm.policies()),
+            ListKind::Runs => sorted(realm.runs(AGENT)),
+            ListKind::EndedRuns => {
                 let ended = ended_ms(now, count).to_string();
                 let indexes = [realm.runs(AGENT), realm.all_runs()];
                 for (index, prefix) in indexes.into_iter().zip(["ended-", "bot/ended-"]) {
                     many(PREFIXED, &[index], &[ended.clone(), prefix.to_owned()]);
                 }
             }
-            RecordKind::Holds => {
+            ListKind::Holds => {
                 let (due, kept) = (keys.bucket().due(), keys.bucket().kept());
                 let far = now + 10 * 24 * 3_600_000;
                 many(PREFIXED, &[due], &[far.to_string(), "allow_".to_owned()]);
                 let ended = ended_ms(now, count).to_string();
                 many(PREFIXED, &[kept], &[ended, "allow_".to_owned()]);
             }
-            RecordKind::Witnessed => many(VERSIONS, &[witness_of(keys.bucket()).witnessed()], &[]),
-            RecordKind::Violations => {
+            ListKind::Witnessed => many(VERSIONS, &[witness_of(keys.bucket()).witnessed()], &[]),
+            ListKind::Violations => {
                 let waiting = [realm.violations_waiting(), realm.violations_order()];
                 many(VIOLATIONS, &waiting.map(aside), &[format!("2 2,1,{now},{now},0")]);
             }
-            RecordKind::Escrows => many(NUMBERS, &[realm.escrows()], &[]),
-            RecordKind::Transactions => {
+            ListKind::Escrows => many(NUMBERS, &[realm.escrows()], &[]),
+            ListKind::Transactions => {
                 let line = format!(
                     "{now} 5 5 {} txn_00000000000000000000000000 deposit {AGENT} - USD {{}}",
                     self.wallet
@@ -205,7 +205,7 @@ impl Tenant {
                 many(TRANSACTIONS, &lists, &[line]);
                 self.counted(world, "txn_seq", count);
             }
-            RecordKind::Intents => {
+            ListKind::Intents => {
                 let lists = [
                     realm.intent(""),
                     realm.intents(IntentIndex::All),
@@ -216,7 +216,7 @@ impl Tenant {
                 many(INTENTS, &lists, &fields("settled", now));
                 self.counted(world, "intent_seq", count);
             }
-            RecordKind::Waiting => {
+            ListKind::Waiting => {
                 let lists = [realm.intent("")];
                 many(INTENTS, &lists, &fields("pending_approval", now));
                 let set = realm.intents(IntentIndex::State("pending_approval"));
@@ -224,12 +224,12 @@ impl Tenant {
                     redis.call('ZADD', KEYS[1], n, string.format('int_%026d', n)) end return 1";
                 many(ids, &[set], &[]);
             }
-            RecordKind::Entries | RecordKind::Calls | RecordKind::Deposits => {
+            ListKind::Entries | ListKind::Calls | ListKind::Deposits => {
                 // The entries count as dispatched, so that the dispatcher of events skips them.
                 self.counted(world, "dispatched", count);
                 let (script, its_type) = match kind {
-                    RecordKind::Calls => (CALLS, "decision.approved"),
-                    RecordKind::Deposits => (DEPOSITS, "deposit.requested"),
+                    ListKind::Calls => (CALLS, "decision.approved"),
+                    ListKind::Deposits => (DEPOSITS, "deposit.requested"),
                     _ => (ENTRIES, "agent.frozen"),
                 };
                 let lists = [

@@ -2,7 +2,7 @@
 //! starts.
 
 use crate::cursor::forged;
-use crate::fill::{MODE, RecordKind, Tenant, ended_ms};
+use crate::fill::{ListKind, MODE, Tenant, ended_ms};
 use crate::watch::{Watch, Work};
 use crate::world::World;
 use api_docs::table::routes;
@@ -37,20 +37,20 @@ const SPAN: &str = "from=2020-01-01T00:00:00Z&to=2099-01-01T00:00:00Z";
 const TRIES: usize = 5;
 
 /// Lists that can hold a million records of an account, each with a function that fills it.
-const LONG: &[(&str, RecordKind)] = &[
-    ("/agents", RecordKind::Agents),
-    ("/wallet", RecordKind::Agents),
-    ("/agents/{id}/virtual-keys", RecordKind::VirtualKeys),
-    ("/policies", RecordKind::Policies),
-    ("/wallets/{id}/transactions", RecordKind::Transactions),
-    ("/transactions", RecordKind::Transactions),
-    ("/escrow", RecordKind::Escrows),
-    ("/audit", RecordKind::Entries),
-    ("/calls", RecordKind::Calls),
-    ("/wallet/deposits", RecordKind::Deposits),
-    ("/thresholds", RecordKind::Agents),
-    ("/intents", RecordKind::Intents),
-    ("/agents/{id}/runs", RecordKind::Runs),
+const LONG: &[(&str, ListKind)] = &[
+    ("/agents", ListKind::Agents),
+    ("/wallet", ListKind::Agents),
+    ("/agents/{id}/virtual-keys", ListKind::VirtualKeys),
+    ("/policies", ListKind::Policies),
+    ("/wallets/{id}/transactions", ListKind::Transactions),
+    ("/transactions", ListKind::Transactions),
+    ("/escrow", ListKind::Escrows),
+    ("/audit", ListKind::Entries),
+    ("/calls", ListKind::Calls),
+    ("/wallet/deposits", ListKind::Deposits),
+    ("/thresholds", ListKind::Agents),
+    ("/intents", ListKind::Intents),
+    ("/agents/{id}/runs", ListKind::Runs),
 ];
 /// Lists with a fixed bound, which a script enforces. [`unbounded_lists`](crate::unbounded_lists) runs them beside a
 /// million records.
@@ -93,7 +93,7 @@ fn every_list_is_here() {
 
 #[derive(Clone)]
 struct Query {
-    kind: RecordKind,
+    kind: ListKind,
     /// The path under /v1, with its filters.
     path: String,
     /// Words that the cursor is sealed to, beside account and mode.
@@ -117,7 +117,7 @@ fn at_ended(number: u64, oldest: u64) -> String {
 }
 
 /// Queries of one kind of record, each with the word for its list in a cursor, its path, and its looks.
-fn of_kind(kind: RecordKind, position: fn(u64, u64) -> String, rows: &[(&str, &str, usize)]) -> Vec<Query> {
+fn of_kind(kind: ListKind, position: fn(u64, u64) -> String, rows: &[(&str, &str, usize)]) -> Vec<Query> {
     let query = |(list, path, looks): &(&str, &str, usize)| Query {
         kind,
         path: (*path).to_owned(),
@@ -164,9 +164,9 @@ fn agents() -> Vec<Query> {
         ("policies", "/policies?agentId=bot", 0),
     ];
     [
-        of_kind(RecordKind::Agents, at_score, agents),
-        of_kind(RecordKind::VirtualKeys, at_score, keys),
-        of_kind(RecordKind::Policies, at_score, policies),
+        of_kind(ListKind::Agents, at_score, agents),
+        of_kind(ListKind::VirtualKeys, at_score, keys),
+        of_kind(ListKind::Policies, at_score, policies),
     ]
     .concat()
 }
@@ -187,13 +187,13 @@ fn money(wallet: &str) -> Vec<Query> {
     ];
     let deposits = &[("deposits", "/wallet/deposits", STEPS_LOOKS)];
     [
-        of_kind(RecordKind::Transactions, at_number, transactions),
+        of_kind(ListKind::Transactions, at_number, transactions),
         of_kind(
-            RecordKind::Escrows,
+            ListKind::Escrows,
             |number, _| format!("{number} {number}"),
             escrows,
         ),
-        of_kind(RecordKind::Deposits, at_number, deposits),
+        of_kind(ListKind::Deposits, at_number, deposits),
     ]
     .concat()
 }
@@ -210,8 +210,8 @@ fn intents() -> Vec<Query> {
     let of_live = |number, _| format!("live {number} 0 0 0");
     let of_waiting = |number, _| format!("{number} int_{number:026}");
     [
-        of_kind(RecordKind::Intents, of_live, intents),
-        of_kind(RecordKind::Waiting, of_waiting, waiting),
+        of_kind(ListKind::Intents, of_live, intents),
+        of_kind(ListKind::Waiting, of_waiting, waiting),
     ]
     .concat()
 }
@@ -230,8 +230,8 @@ fn entries() -> Vec<Query> {
         ("calls", "/calls?model=none", CALLS_LOOKS),
     ];
     [
-        of_kind(RecordKind::Entries, at_number, entries),
-        of_kind(RecordKind::Calls, at_number, calls),
+        of_kind(ListKind::Entries, at_number, entries),
+        of_kind(ListKind::Calls, at_number, calls),
     ]
     .concat()
 }
@@ -247,9 +247,9 @@ fn runs() -> Vec<Query> {
     };
     let paused = &[("runs", "/agents/bot/runs?status=paused", 0)];
     [
-        of_kind(RecordKind::Waiting, |_, _| "0 r".to_owned(), paused),
-        of_kind(RecordKind::Runs, at_score, &with_looks(SCANNED_MAX * 4)),
-        of_kind(RecordKind::EndedRuns, at_ended, &with_looks(0)),
+        of_kind(ListKind::Waiting, |_, _| "0 r".to_owned(), paused),
+        of_kind(ListKind::Runs, at_score, &with_looks(SCANNED_MAX * 4)),
+        of_kind(ListKind::EndedRuns, at_ended, &with_looks(0)),
     ]
     .concat()
 }
@@ -297,7 +297,7 @@ fn starts(query: &Query, tenant: &Tenant, count: u64, oldest: u64) -> Vec<String
     starts
 }
 
-async fn no_list_costs_more(kinds: &[RecordKind]) {
+async fn no_list_costs_more(kinds: &[ListKind]) {
     for kind in kinds {
         // The archiver reads long trails. Its reads are no part of the cost of a list.
         let after = (2 * MANY).to_string();
@@ -333,12 +333,12 @@ async fn no_list_costs_more(kinds: &[RecordKind]) {
 #[ignore = "long: make verify runs it"]
 async fn a_million_members_of_sorted_sets() {
     let kinds = [
-        RecordKind::Agents,
-        RecordKind::VirtualKeys,
-        RecordKind::Policies,
-        RecordKind::Escrows,
-        RecordKind::Runs,
-        RecordKind::EndedRuns,
+        ListKind::Agents,
+        ListKind::VirtualKeys,
+        ListKind::Policies,
+        ListKind::Escrows,
+        ListKind::Runs,
+        ListKind::EndedRuns,
     ];
     no_list_costs_more(&kinds).await;
 }
@@ -346,22 +346,17 @@ async fn a_million_members_of_sorted_sets() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn a_million_transactions_and_entries() {
-    no_list_costs_more(&[
-        RecordKind::Transactions,
-        RecordKind::Entries,
-        RecordKind::Deposits,
-    ])
-    .await;
+    no_list_costs_more(&[ListKind::Transactions, ListKind::Entries, ListKind::Deposits]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn a_million_calls() {
-    no_list_costs_more(&[RecordKind::Calls]).await;
+    no_list_costs_more(&[ListKind::Calls]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn a_million_intents() {
-    no_list_costs_more(&[RecordKind::Intents, RecordKind::Waiting]).await;
+    no_list_costs_more(&[ListKind::Intents, ListKind::Waiting]).await;
 }

@@ -1,7 +1,7 @@
 //! Records that each script reads, of an account with a thousand records of each kind and of one with a million.
 
 use crate::day::Person;
-use crate::fill::{NO_LIMIT, RecordKind, roomy};
+use crate::fill::{ListKind, NO_LIMIT, roomy};
 use crate::lists::{FEW, MANY};
 use crate::watch::{Command, Watch, Work};
 use crate::world::World;
@@ -14,19 +14,19 @@ const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 /// size.
 const MORE: u64 = 50;
 /// Every kind of record.
-const KINDS: [RecordKind; 12] = [
-    RecordKind::Entries,
-    RecordKind::Agents,
-    RecordKind::VirtualKeys,
-    RecordKind::Policies,
-    RecordKind::Transactions,
-    RecordKind::Escrows,
-    RecordKind::Intents,
-    RecordKind::Runs,
-    RecordKind::EndedRuns,
-    RecordKind::Holds,
-    RecordKind::Witnessed,
-    RecordKind::Violations,
+const KINDS: [ListKind; 12] = [
+    ListKind::Entries,
+    ListKind::Agents,
+    ListKind::VirtualKeys,
+    ListKind::Policies,
+    ListKind::Transactions,
+    ListKind::Escrows,
+    ListKind::Intents,
+    ListKind::Runs,
+    ListKind::EndedRuns,
+    ListKind::Holds,
+    ListKind::Witnessed,
+    ListKind::Violations,
 ];
 
 /// Scripts whose call does not name the account.

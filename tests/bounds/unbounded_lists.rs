@@ -1,7 +1,7 @@
 //! Routes with a query that return a list with a fixed bound or no list: each costs the store the same beside a
 //! thousand and beside a million records of each kind of the account.
 
-use crate::fill::{AGENT, RecordKind, Tenant, roomy};
+use crate::fill::{AGENT, ListKind, Tenant, roomy};
 use crate::lists::{FEW, MANY, OTHERS, SEARCHED, SHORT, work_of};
 use crate::watch::{Watch, Work};
 use crate::world::World;
@@ -11,17 +11,17 @@ use std::collections::BTreeSet;
 use store::agent::survey::AGENTS_MAX;
 
 /// Kinds of records that there are many of. Calls are entries of the audit trail.
-const KINDS: [RecordKind; 10] = [
-    RecordKind::Calls,
-    RecordKind::Agents,
-    RecordKind::VirtualKeys,
-    RecordKind::Policies,
-    RecordKind::Transactions,
-    RecordKind::Escrows,
-    RecordKind::Intents,
-    RecordKind::Runs,
-    RecordKind::EndedRuns,
-    RecordKind::Holds,
+const KINDS: [ListKind; 10] = [
+    ListKind::Calls,
+    ListKind::Agents,
+    ListKind::VirtualKeys,
+    ListKind::Policies,
+    ListKind::Transactions,
+    ListKind::Escrows,
+    ListKind::Intents,
+    ListKind::Runs,
+    ListKind::EndedRuns,
+    ListKind::Holds,
 ];
 /// Records that a request may read in addition where there are many: the ends of lists.
 const MORE: u64 = 200;

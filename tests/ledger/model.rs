@@ -30,7 +30,7 @@ const MINUTE_MS: u64 = 60_000;
 
 /// The outcome of a charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ChargeState {
     Open { due: Window },
     Kept { at: Window },
     Settled,
@@ -51,7 +51,7 @@ pub struct Charge {
     pub checks: String,
     /// The currently charged amount.
     pub amount: i128,
-    pub state: State,
+    pub state: ChargeState,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -238,7 +238,7 @@ impl Model {
         let open = self
             .charges
             .iter()
-            .filter(|charge| matches!(charge.state, State::Open { .. }));
+            .filter(|charge| matches!(charge.state, ChargeState::Open { .. }));
         open.filter(|charge| of(charge))
             .map(|charge| charge.estimate)
             .sum()
@@ -274,7 +274,7 @@ impl Model {
     /// Number of calls of an agent that were approved in `month` and not voided.
     fn users(&self, agent: &str, month: u64) -> usize {
         let is_user = |charge: &&Charge| {
-            charge.agent == agent && charge.period.month == month && charge.state != State::Voided
+            charge.agent == agent && charge.period.month == month && charge.state != ChargeState::Voided
         };
         self.charges.iter().filter(is_user).count()
     }

@@ -1,6 +1,6 @@
 //! Every pair of failing conditions of `authorize`: the reply gives the first one in the documented order.
 
-use crate::model::{Charge, NO_CHECKS, State};
+use crate::model::{Charge, ChargeState, NO_CHECKS};
 use crate::scripts::{Scripts, Texts};
 use crate::snapshot::Window;
 use crate::world::{ACCOUNT, Checked, KEYS, World, open_cap, usd, within_one_day};
@@ -72,12 +72,12 @@ fn arrange(world: &mut World<'_>, id: &str, fails: impl Fn(&str) -> bool) {
     let (id, state) = if fails("known") {
         (
             id,
-            State::Open {
+            ChargeState::Open {
                 due: now.later(60_000),
             },
         )
     } else {
-        ("allow_other", State::Settled)
+        ("allow_other", ChargeState::Settled)
     };
     world.model.charges.push(Charge {
         id: id.to_owned(),

@@ -1,6 +1,6 @@
 //! A store and the model side by side: each action is done to both, then both must agree in everything.
 
-use crate::model::{Agent, Call, Extension, MODEL, Model, Moment, PRICE_VERSION, State};
+use crate::model::{Agent, Call, ChargeState, Extension, MODEL, Model, Moment, PRICE_VERSION};
 use crate::scripts::Scripts;
 use crate::snapshot::{self, Plain, Window};
 use domain::denial_window::KIND;
@@ -392,7 +392,7 @@ impl<'a> World<'a> {
     /// Reaps; waits until a due deadline lies in the past, so that the outcome does not depend on a millisecond.
     pub async fn reap(&mut self, hold: &Hold) -> Checked {
         let id = &hold.name.allow_id;
-        if let Some(State::Open { due }) = self.model.open(id).map(|at| self.model.charges[at].state) {
+        if let Some(ChargeState::Open { due }) = self.model.open(id).map(|at| self.model.charges[at].state) {
             while clock::now_ms() < due.to && due.to < clock::now_ms() + 1000 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }

@@ -2,7 +2,7 @@
 
 use crate::spender::{Spender, denied, replayed};
 use crate::world::{World, problem, success, text};
-use domain::intent::{Reason, State};
+use domain::intent::{IntentState, Reason};
 use futures::future::join;
 use harness::{Caller, Reply, assert_fields};
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ async fn above_the_threshold_a_spend_waits_and_is_carried_out_once_approved() {
     let record = spender.intent(&world, &id).await;
     assert_eq!(
         (record.state, record.first),
-        (State::Settled, State::PendingApproval)
+        (IntentState::Settled, IntentState::PendingApproval)
     );
     assert_eq!(record.allowed_by(), Some(approver_id.as_str()));
     assert_eq!(
@@ -148,7 +148,7 @@ async fn what_is_denied_never_moves() {
     let record = spender.intent(&world, &id).await;
     assert_eq!(
         (record.state, record.reason),
-        (State::Blocked, Some(Reason::ApprovalDenied))
+        (IntentState::Blocked, Some(Reason::ApprovalDenied))
     );
     assert_eq!(
         timeline(&spender, &id).await,
@@ -199,7 +199,7 @@ async fn the_checks_run_again_on_approval() {
         let refused = approve(&approver, &id).await;
         assert_eq!(denied(&refused, reason), id);
         let record = spender.intent(&world, &id).await;
-        assert_eq!(record.state, State::Blocked);
+        assert_eq!(record.state, IntentState::Blocked);
         assert_eq!(record.allowed_by(), None);
         assert_eq!(
             timeline(&spender, &id).await,
@@ -230,7 +230,7 @@ async fn an_approval_is_for_the_wallet_that_was_there_when_it_was_asked_for() {
         assert_eq!(reply.status, 409, "{}", reply.text());
         let document = reply.json();
         assert_fields!(document, { "success": false, "code": "WALLET_CLOSED", "reason": "wallet_closed", "intent_id": id, "state": "blocked" });
-        assert_eq!(spender.intent(&world, id).await.state, State::Blocked);
+        assert_eq!(spender.intent(&world, id).await.state, IntentState::Blocked);
         problem(&approve(&approver, id).await, 409, "INTENT_NOT_PENDING");
     };
     let waits = json!({ "approvalThreshold": 0 });
@@ -324,7 +324,10 @@ async fn only_the_account_and_mode_of_an_intent_decide_on_it() {
     for unknown in ["int_00000000000000000000000000", "int_1", "..", "bot"] {
         problem(&approve(&approver, unknown).await, 404, "NOT_FOUND");
     }
-    assert_eq!(spender.intent(&world, &id).await.state, State::PendingApproval);
+    assert_eq!(
+        spender.intent(&world, &id).await.state,
+        IntentState::PendingApproval
+    );
     // Approvals work the same in test mode.
     let bot = test.agent(&world, 1000, json!({ "approvalThreshold": 0 })).await;
     let (id, _) = waiting(&test, "", &bot, "1e-9").await;

@@ -3,7 +3,7 @@
 use crate::account_fixture::BAD_AMOUNTS;
 use crate::spender::{Spender, USD, denied, replayed};
 use crate::world::{World, minted, problem, success, text};
-use domain::intent::State;
+use domain::intent::IntentState;
 use harness::Reply;
 use serde_json::{Value, json};
 
@@ -46,7 +46,10 @@ async fn a_spend_moves_the_wallet_and_every_counter() {
     assert_eq!(transaction.tail.memo.as_deref(), Some("A book\nor two"));
 
     let record = spender.intent(&world, id).await;
-    assert_eq!((record.state, record.first), (State::Settled, State::Settled));
+    assert_eq!(
+        (record.state, record.first),
+        (IntentState::Settled, IntentState::Settled)
+    );
     assert_eq!(record.transaction.as_deref(), Some(transaction.id.as_str()));
     assert!(record.policy.unwrap().starts_with("pol_"));
     assert!(record.charged.is_some());
@@ -426,7 +429,7 @@ async fn what_was_not_found_or_not_covered_can_be_repeated() {
     let second = denied(&spender.spend("m", body.clone()).await, "insufficient_balance");
     assert_ne!(first, second, "each is an intent of its own");
     for id in [&first, &second] {
-        assert_eq!(spender.intent(&world, id).await.state, State::Blocked);
+        assert_eq!(spender.intent(&world, id).await.state, IntentState::Blocked);
     }
     spender.set(&world, &bot, &[("balance", 2 * USD)]).await;
     let done = spender.spend("m", body.clone()).await;

@@ -13,7 +13,7 @@ use super::wallet::name::{ATTEMPTS, canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::IdKind;
-use domain::intent::{Reason, State};
+use domain::intent::{IntentState, Reason};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::role::Role;
@@ -273,7 +273,7 @@ fn refusal(reason: Reason) -> Problem {
 
 /// Returns the first answer to a request with this key again (decision D26).
 async fn replay(call: &Call, record: &IntentRecord) -> Answer {
-    if let (State::Blocked, Some(reason)) = (record.state, record.reason) {
+    if let (IntentState::Blocked, Some(reason)) = (record.state, record.reason) {
         return Err(refusal(reason).with("replayed", true));
     }
     let malformed = || {
@@ -288,8 +288,8 @@ async fn replay(call: &Call, record: &IntentRecord) -> Answer {
 /// the deposit was cancelled.
 async fn replay_confirmation(call: &Call, record: &IntentRecord, reference: &str) -> Answer {
     let refusal = match (record.state, record.reason) {
-        (State::Blocked, Some(Reason::WalletClosed)) => Code::WalletClosed.into(),
-        (State::Blocked, _) => cancelled(),
+        (IntentState::Blocked, Some(Reason::WalletClosed)) => Code::WalletClosed.into(),
+        (IntentState::Blocked, _) => cancelled(),
         _ => return show_confirmed(&recorded(call, reference).await?, true),
     };
     Err(refusal.with("replayed", true))

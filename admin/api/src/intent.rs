@@ -14,7 +14,7 @@ use self::filter::{INDEXED, SEARCHED};
 use super::spend::{AllowedSpend, SpendPlan, Stored, denied, no_agent, settled, too_much};
 use crate::state::{ApiState, Call};
 use domain::id;
-use domain::intent::{IntentKind, Reason, State};
+use domain::intent::{IntentKind, IntentState, Reason};
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply, Text, operations};
 use history::intents::Intents;
@@ -209,7 +209,7 @@ pub async fn deny(call: Call) -> Answer {
     Reply::ok(&Denied {
         success: true,
         intent_id: &record.id,
-        state: State::Blocked.as_str(),
+        state: IntentState::Blocked.as_str(),
         reason: Reason::ApprovalDenied.as_str(),
         blocked_reason: Reason::ApprovalDenied.sentence(),
     })
@@ -224,8 +224,8 @@ fn why(call: &Call) -> Result<Option<String>, Problem> {
 async fn require_waiting(call: &Call) -> Result<IntentRecord, Problem> {
     let record = require(call).await?;
     match record.state {
-        State::PendingApproval => Ok(record),
-        State::Settled | State::Blocked => Err(Code::IntentNotPending.into()),
+        IntentState::PendingApproval => Ok(record),
+        IntentState::Settled | IntentState::Blocked => Err(Code::IntentNotPending.into()),
     }
 }
 

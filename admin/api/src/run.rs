@@ -15,7 +15,7 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply, operations, require_run_id};
 use serde::Serialize;
 use store::run::Run;
-use store::run::end::{End, Ended, end as end_run};
+use store::run::end::{Ended, RunEnd, end as end_run};
 use store::run::paused_runs::Waiting;
 use utoipa::ToSchema;
 
@@ -124,8 +124,8 @@ pub async fn end(call: Call) -> Answer {
     let body = call.body()?.only(&["status"])?;
     let status = body.string("status")?.required("status")?;
     let how = match status.as_str() {
-        "completed" => End::Completed,
-        "failed" => End::Failed,
+        "completed" => RunEnd::Completed,
+        "failed" => RunEnd::Failed,
         _ => return Err(Problem::validation("status must be completed or failed.")),
     };
     agent::require(&call, agent).await?;

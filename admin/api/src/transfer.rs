@@ -10,7 +10,7 @@ use super::wallet::name::{ATTEMPTS, FoundWallet, canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::IdKind;
-use domain::intent::{Reason, State};
+use domain::intent::{IntentState, Reason};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
@@ -224,7 +224,7 @@ fn replay(record: &IntentRecord) -> Answer {
         Problem::from(Code::Internal)
     };
     let kept: StoredRequest = serde_json::from_str(&record.request).map_err(|_| malformed())?;
-    if let (State::Blocked, Some(reason)) = (record.state, record.reason) {
+    if let (IntentState::Blocked, Some(reason)) = (record.state, record.reason) {
         return Err(refusal(reason, kept.closed.as_deref()).with("replayed", true));
     }
     let transaction = record.transaction.as_deref().ok_or_else(malformed)?;

@@ -5,7 +5,7 @@ use crate::walk::Walk;
 use archive::Archive;
 use archive::location::LocationError;
 use crypto::checkpoint_key::{BadNote, PublicKey};
-use domain::checkpoint::{Checkpoint, End, hash_of_none, origin};
+use domain::checkpoint::{Checkpoint, CheckpointEnd, hash_of_none, origin};
 use domain::entry::Entry;
 use history::trail::Trail;
 use store::StoreError;
@@ -181,7 +181,7 @@ pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, N
     let Some(last) = last else {
         return Ok(head);
     };
-    let End { size, hash } = last.end();
+    let CheckpointEnd { size, hash } = last.end();
     if size > head.seq {
         let (now, noted) = (head.seq, size);
         return Err(NotSigned::Shorter { now, noted });

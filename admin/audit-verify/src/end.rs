@@ -3,7 +3,7 @@
 use crate::broken::Broken;
 use crate::walk::Walk;
 use crypto::checkpoint_key::{BadNote, PublicKey};
-use domain::checkpoint::{Checkpoint, End};
+use domain::checkpoint::{Checkpoint, CheckpointEnd};
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub struct KnownEnd {
     /// Hash of the last entry.
     pub hash: [u8; 32],
     /// The end that the chain had when a note of this earlier state was signed.
-    pub later: Option<End>,
+    pub later: Option<CheckpointEnd>,
 }
 
 /// Rounds of the worker that signs checkpoints, within which an entry need not be covered by a checkpoint.
@@ -76,7 +76,7 @@ impl KnownEnd {
 
     /// Returns the largest end that a checkpoint in the archive contains.
     pub fn of_archive(note: &Checkpoint) -> Self {
-        let End { size, hash } = note.end();
+        let CheckpointEnd { size, hash } = note.end();
         Self {
             source: Source::Archive,
             size,
@@ -87,7 +87,7 @@ impl KnownEnd {
 
     /// Returns the end that the chain had when the checkpoint was signed, if it covers an earlier state.
     pub(super) fn at_signing(&self) -> Option<Self> {
-        let End { size, hash } = self.later?;
+        let CheckpointEnd { size, hash } = self.later?;
         Some(Self {
             source: self.source,
             size,

@@ -24,13 +24,13 @@ use store::script::change::Scope;
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Deposit {
     #[command(subcommand)]
-    end: Option<End>,
+    end: Option<DepositEnd>,
     #[command(flatten)]
     make: Option<Make>,
 }
 
 #[derive(Debug, Subcommand)]
-enum End {
+enum DepositEnd {
     /// Confirm a pending deposit: its money is the wallet's from then on
     Confirm {
         #[command(flatten)]
@@ -86,8 +86,8 @@ struct DepositName {
 impl Deposit {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match (self.end, self.make) {
-            (Some(End::Confirm { name, amount }), _) => name.confirm(context, amount).await,
-            (Some(End::Cancel(which)), _) => which.cancel(context).await,
+            (Some(DepositEnd::Confirm { name, amount }), _) => name.confirm(context, amount).await,
+            (Some(DepositEnd::Cancel(which)), _) => which.cancel(context).await,
             (None, Some(make)) => make.run(context).await,
             (None, None) => Err(Failure::usage("say which deposit; see `deposit --help`")),
         }

@@ -11,7 +11,7 @@ use domain::money::Nanos;
 use domain::price::CALL_COST_MAX;
 use domain::timestamp::iso_from_ms;
 use store::call::open_holds;
-use store::call::open_holds::{HoldWithState, State};
+use store::call::open_holds::{HoldState, HoldWithState};
 use store::call::settle::{Settle, Settled};
 use store::server_clock;
 
@@ -68,7 +68,7 @@ impl Holds {
                 actual,
                 above_estimate,
             } => {
-                let end = End {
+                let end = HoldEnd {
                     cost: actual,
                     above_estimate,
                     how: HoldOutcome::Settled,
@@ -76,7 +76,7 @@ impl Holds {
                 resolve(context, &target, end).await
             }
             Self::Release(target) => {
-                let end = End {
+                let end = HoldEnd {
                     cost: Nanos::ZERO,
                     above_estimate: false,
                     how: HoldOutcome::Released,
@@ -110,21 +110,21 @@ async fn list(context: &Context, account: Option<&str>, limit: u64) -> Result<Re
 }
 
 /// The end of a hold, as the operator wants it.
-struct End {
+struct HoldEnd {
     cost: Nanos,
     /// The operator confirmed a cost above the estimate.
     above_estimate: bool,
     how: HoldOutcome,
 }
 
-async fn resolve(context: &Context, target: &Target, end: End) -> Result<Report, Failure> {
+async fn resolve(context: &Context, target: &Target, end: HoldEnd) -> Result<Report, Failure> {
     let cost = end.cost;
     let Target { id, account, reason } = target;
     let missing = || Failure::refused("NOT_FOUND", format!("there is no open or kept hold {id}"));
     let found = open_holds::find(&context.store, account.as_deref(), id)
         .await?
         .ok_or_else(missing)?;
-    if found.state == State::Open {
+    if found.state == HoldState::Open {
         require_overdue(context, id, found.at_ms).await?;
     }
     let hold = found.hold;
@@ -157,7 +157,7 @@ async fn resolve(context: &Context, target: &Target, end: End) -> Result<Report,
     }
 }
 
-impl End {
+impl HoldEnd {
     /// Refuses a cost that is probably a mistake, such as cents for USD: one above the estimate, unless the operator
     /// confirms it; and one that no call has, whether or not it is confirmed.
     fn require_plausible(&self, id: &str, estimate: Nanos) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ pub use search::READ_MAX;
 
 use archive::Archive;
 use archive::intents::{IntentSegment, IntentSegments, IntentsDescriptor};
-use domain::intent::State;
+use domain::intent::IntentState;
 use std::sync::Arc;
 use store::intent::{IntentRecord, Texts};
 use store::keys::{IntentIndex, Realm};
@@ -75,7 +75,7 @@ impl<'a> Intents<'a> {
         (index, texts): (IntentIndex<'_>, Texts),
         page: Page<'_>,
     ) -> Result<Part<IntentRecord>, StoreError> {
-        if index == IntentIndex::State(State::PendingApproval.as_str()) {
+        if index == IntentIndex::State(IntentState::PendingApproval.as_str()) {
             return IntentRecord::waiting(self.store, &self.realm, page, texts).await;
         }
         for _ in 0..ATTEMPTS {

@@ -5,7 +5,7 @@ use super::replay::{Fold, Replay};
 use domain::mode::Mode;
 use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use store::call::open_holds::State;
+use store::call::open_holds::HoldState;
 use store::keys::{Realm, USER};
 
 /// The fields of a record in the store.
@@ -157,7 +157,7 @@ pub(super) struct Owner {
 #[derive(Debug)]
 pub(super) struct OwnerHold {
     pub(super) id: String,
-    pub(super) state: State,
+    pub(super) state: HoldState,
     /// The day and month that it is charged to.
     pub(super) period: Period,
     /// Its estimate, in nano-USD.

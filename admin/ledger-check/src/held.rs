@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::StoreError;
 use store::account::ModeField;
 use store::call::hold::Hold;
-use store::call::open_holds::State;
+use store::call::open_holds::HoldState;
 use store::read::Read;
 
 /// Maximum number of attempts to read an account without a change in between.
@@ -33,7 +33,7 @@ impl Pass<'_> {
             let owners = self.page(account_mode).owners.iter();
             let holding = owners.filter(|(_, owner)| {
                 owner.record.as_ref().is_some_and(|record| record.held != Some(0))
-                    || owner.holds.iter().any(|hold| hold.state == State::Open)
+                    || owner.holds.iter().any(|hold| hold.state == HoldState::Open)
             });
             let agents: BTreeSet<String> = holding.map(|(name, _)| name.clone()).collect();
             if agents.is_empty() {
@@ -75,7 +75,7 @@ impl Pass<'_> {
         let mut ids: BTreeSet<String> = listed.into_iter().map(|(id, _)| id).collect();
         // Also holds that the index lacks.
         for owner in self.page(account_mode).owners.values() {
-            let open = owner.holds.iter().filter(|hold| hold.state == State::Open);
+            let open = owner.holds.iter().filter(|hold| hold.state == HoldState::Open);
             ids.extend(open.map(|hold| hold.id.clone()));
         }
         let mut reads: Vec<Read> = ids.iter().map(|id| Read::text(bucket, bucket.hold(id))).collect();

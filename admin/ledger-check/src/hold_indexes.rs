@@ -4,7 +4,7 @@ use super::drive::{Job, drive};
 use super::pass::Pass;
 use super::violation::Invariant;
 use std::collections::BTreeSet;
-use store::call::open_holds::State;
+use store::call::open_holds::HoldState;
 use store::call::reap::KEPT_LIFE;
 use store::keys::Bucket;
 use store::read::Read;
@@ -23,7 +23,7 @@ impl Pass<'_> {
             .saturating_sub(ms(KEPT_LIFE.as_millis()));
         let indexes = buckets
             .into_iter()
-            .flat_map(|bucket| State::ALL.map(|state| (bucket, state)));
+            .flat_map(|bucket| HoldState::ALL.map(|state| (bucket, state)));
         let jobs = indexes.map(|(bucket, state)| {
             let index = state.index(bucket);
             let read = Read::sorted(bucket, index, 0, u64::from(u32::MAX));
@@ -39,7 +39,7 @@ impl Pass<'_> {
                     // Expired entries of the index of kept holds are only removed when the next hold is kept.
                     let live = ids
                         .into_iter()
-                        .filter(|(_, at)| state == State::Open || *at > as_score(kept_since));
+                        .filter(|(_, at)| state == HoldState::Open || *at > as_score(kept_since));
                     listed.extend(live.map(|(id, _)| (bucket, state, index.clone(), id)));
                 }
             }

@@ -5,7 +5,7 @@ use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
 use super::violation::Invariant;
-use domain::intent::State;
+use domain::intent::IntentState;
 use store::StoreError;
 use store::account::ModeField;
 use store::keys::parse::{Key, ModeKey};
@@ -216,7 +216,7 @@ impl Pass<'_> {
 
 /// Returns whether it is the list of intents that wait for approval, which is a sorted set.
 fn waits(key: &str) -> bool {
-    key.strip_suffix(State::PendingApproval.as_str())
+    key.strip_suffix(IntentState::PendingApproval.as_str())
         .is_some_and(|rest| rest.ends_with("/intents/state/"))
 }
 

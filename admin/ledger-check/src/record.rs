@@ -5,9 +5,9 @@ use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
 use super::scan::Record;
 use super::violation::Invariant;
-use domain::intent::{IntentKind, State};
+use domain::intent::{IntentKind, IntentState};
 use store::call::hold::Hold;
-use store::call::open_holds::State as HoldState;
+use store::call::open_holds::HoldState;
 use store::deposit::{Deposit, DepositState};
 use store::intent::{IntentRecord, is_claim};
 use store::keys::Bucket;
@@ -91,7 +91,7 @@ impl Pass<'_> {
             self.wrong(Invariant::Intent, &[key], detail);
         }
         let is_intent = !matches!(intent.kind, IntentKind::Transfer | IntentKind::Deposit);
-        if is_intent && intent.state == State::Settled {
+        if is_intent && intent.state == IntentState::Settled {
             self.trail_intent(account_mode, intent);
             self.settled(account_mode, key, intent);
         }

@@ -8,7 +8,7 @@ use super::reconcile::{Comparison, LIST, Side};
 use super::violation::Invariant;
 use domain::number::Number;
 use futures::{Stream, TryStreamExt, stream};
-use store::call::open_holds::State;
+use store::call::open_holds::HoldState;
 use store::connection::scan::Node;
 use store::keys::parse::{AccountKey, BucketKey, GlobalKey, Key, ModeKey};
 use store::keys::{Bucket, Series, USER};
@@ -30,7 +30,7 @@ pub(super) enum Record {
     Hold {
         bucket: Bucket,
         id: String,
-        state: State,
+        state: HoldState,
     },
     /// Look-up of a number.
     Place(Series, Number),
@@ -177,8 +177,8 @@ fn sort(accounts: &Accounts, key: String) -> Sorted {
         return Sorted::Note(Note::Unknown(key, NO_NAME));
     };
     match parsed {
-        Key::Bucket(bucket, BucketKey::Hold(id)) => Sorted::Read(hold(bucket, id, State::Open)),
-        Key::Bucket(bucket, BucketKey::KeptHold(id)) => Sorted::Read(hold(bucket, id, State::Kept)),
+        Key::Bucket(bucket, BucketKey::Hold(id)) => Sorted::Read(hold(bucket, id, HoldState::Open)),
+        Key::Bucket(bucket, BucketKey::KeptHold(id)) => Sorted::Read(hold(bucket, id, HoldState::Kept)),
         Key::Bucket(_, BucketKey::WalletPlace(number)) => Sorted::Read(account_mode(Series::Wallet, number)),
         Key::Bucket(_, BucketKey::EscrowPlace(number)) => Sorted::Read(account_mode(Series::Escrow, number)),
         Key::Account(account, AccountKey::VirtualKey(id)) if accounts.find(account).is_some() => {
@@ -266,7 +266,7 @@ fn issued(kind: KeyKind, (account, id, key): (&str, &str, &str)) -> Job<Record> 
 
 /// Reads a hold, and whether its index contains it. The hold is read before and after the index: if it exists both
 /// times, it existed in between.
-fn hold(bucket: Bucket, id: &str, state: State) -> Job<Record> {
+fn hold(bucket: Bucket, id: &str, state: HoldState) -> Job<Record> {
     let (key, index) = (state.record(bucket, id), state.index(bucket));
     let text = || Read::text(bucket, &key);
     Job::new(

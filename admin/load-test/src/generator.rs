@@ -6,7 +6,7 @@ use super::kind::RequestKind;
 use super::mix;
 use super::pace;
 use super::plan::Plan;
-use super::record::{End, Recorded, Sample};
+use super::record::{Recorded, Sample, SampleEnd};
 use super::scenario::Phase;
 use super::streamed::COST_HEADER;
 use crate::error::LoadTestError;
@@ -175,7 +175,7 @@ impl LoadGenerator {
         };
         let ended = Instant::now();
         self.note(Sample {
-            end: End { kind, status, reason },
+            end: SampleEnd { kind, status, reason },
             since_due: ended - due,
             since_sent: ended - sent,
             first_byte,
@@ -272,7 +272,7 @@ pub(super) async fn phase(
     let mut seen = seen.ok_or_else(|| cannot(&"its figures are gone"))?;
     seen.took = took;
     if given_up > 0 {
-        let end = End {
+        let end = SampleEnd {
             kind: RequestKind::Approved,
             status: 0,
             reason: "given up".to_owned(),

@@ -245,7 +245,7 @@ pub fn millis(time: Duration) -> String {
 mod tests {
     use super::super::kind::RequestKind;
     use super::super::mix::{WHOLE, is_left};
-    use super::super::record::End;
+    use super::super::record::SampleEnd;
     use super::*;
 
     fn plan(scenario: Scenario) -> Plan {
@@ -389,7 +389,7 @@ mod tests {
                     false => (200, ""),
                 };
                 let (kind, reason) = (RequestKind::Approved, reason.to_owned());
-                *seen.ends.entry(End { kind, status, reason }).or_default() += 1;
+                *seen.ends.entry(SampleEnd { kind, status, reason }).or_default() += 1;
             }
             seen
         };

@@ -16,7 +16,7 @@ pub(super) const LATE: Duration = Duration::from_millis(1);
 
 /// End of a call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct End {
+pub struct SampleEnd {
     /// Purpose of the call.
     pub kind: RequestKind,
     /// HTTP status; 0 if there was none.
@@ -28,7 +28,7 @@ pub struct End {
 /// One call.
 #[derive(Debug)]
 pub(super) struct Sample {
-    pub end: End,
+    pub end: SampleEnd,
     /// Time from when it was due to its end.
     pub since_due: Duration,
     /// Time from when it was sent to its end.
@@ -46,7 +46,7 @@ pub struct Recorded {
     since_sent: Histogram<u64>,
     first_byte: Histogram<u64>,
     /// Number of calls for each end.
-    pub ends: BTreeMap<End, u64>,
+    pub ends: BTreeMap<SampleEnd, u64>,
     /// Number of calls that were sent late.
     pub late: u64,
     /// Longest delay of a late call.
@@ -130,7 +130,7 @@ impl Recorded {
         self.answered() as f64 / self.took.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    fn sum(&self, of: impl Fn(&End) -> bool) -> u64 {
+    fn sum(&self, of: impl Fn(&SampleEnd) -> bool) -> u64 {
         let ends = self.ends.iter().filter(|(end, _)| of(end));
         ends.map(|(_, count)| count).sum()
     }
@@ -156,7 +156,7 @@ impl Recorded {
     }
 }
 
-impl End {
+impl SampleEnd {
     /// Returns its classification.
     pub fn judged(&self) -> Judged {
         match self.status {
@@ -172,7 +172,7 @@ mod tests {
 
     fn shot(status: u16, waited_ms: u64, took_ms: u64) -> Sample {
         Sample {
-            end: End {
+            end: SampleEnd {
                 kind: RequestKind::Approved,
                 status,
                 reason: String::new(),

@@ -3,7 +3,7 @@
 use super::check::{Line, Verdict};
 use super::mix::WHOLE;
 use super::plan::{Plan, millis};
-use super::record::{End, Recorded};
+use super::record::{Recorded, SampleEnd};
 use crate::outcome::{Measured, Outcome};
 use domain::money::Nanos;
 use serde_json::{Value, json};
@@ -137,7 +137,7 @@ fn first_byte(seen: &Recorded) -> String {
 
 /// Lists how calls ended, the most frequent first.
 fn ends(seen: &Recorded) -> String {
-    let mut ends: Vec<(&End, &u64)> = seen.ends.iter().collect();
+    let mut ends: Vec<(&SampleEnd, &u64)> = seen.ends.iter().collect();
     ends.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
     let mut parts: Vec<String> = ends
         .into_iter()
@@ -149,7 +149,7 @@ fn ends(seen: &Recorded) -> String {
     parts.join(", ")
 }
 
-fn name(end: &End) -> String {
+fn name(end: &SampleEnd) -> String {
     let kind = end.kind.as_str();
     match (end.status, end.reason.as_str()) {
         (0, what) => format!("{kind}: {what}"),

@@ -22,7 +22,7 @@ use store::account::Account;
 use store::attempts::{Attempts, SPAN};
 use store::keys::Tries;
 use store::script::change::Scope;
-use store::session::script::{End, Open, Opened, end};
+use store::session::script::{Open, Opened, SessionEnd, end};
 use store::session::{Session, SessionPlace};
 use store::user::email::EmailOwner;
 use store::user::script::note;
@@ -364,7 +364,7 @@ pub(super) async fn end_earlier(people: &PeopleState, headers: &HeaderMap) -> Re
             &people.store,
             &scope,
             &place.user,
-            End::One(&place.id),
+            SessionEnd::One(&place.id),
             "session.revoked",
         )
         .await?;
@@ -380,7 +380,7 @@ pub async fn logout(call: Call) -> Answer {
         &call.state.store,
         &scope,
         me.id,
-        End::One(me.session),
+        SessionEnd::One(me.session),
         "user.logout",
     )
     .await?;

@@ -10,7 +10,7 @@ use endpoint::{Answer, Code, PAGING, Problem, Reply, operations};
 use serde::Serialize;
 use store::page::Order;
 use store::script::change::Scope;
-use store::session::script::{End, end};
+use store::session::script::{SessionEnd, end};
 use utoipa::ToSchema;
 
 operations! {
@@ -70,7 +70,15 @@ pub async fn revoke(call: Call) -> Answer {
     let id = call.record_id("id", IdKind::Session)?;
     let me = Me::for_caller(&call)?;
     let scope = Scope::live(&call.caller.account, me.id);
-    if !end(&call.state.store, &scope, me.id, End::One(id), "session.revoked").await? {
+    if !end(
+        &call.state.store,
+        &scope,
+        me.id,
+        SessionEnd::One(id),
+        "session.revoked",
+    )
+    .await?
+    {
         return Err(Problem::new(Code::NotFound, "You have no such session."));
     }
     let answer = Reply::done()?;
@@ -85,7 +93,7 @@ pub async fn revoke_others(call: Call) -> Answer {
     call.body()?.require_only(&[])?;
     let me = Me::for_caller(&call)?;
     let scope = Scope::live(&call.caller.account, me.id);
-    let others = End::AllBut(me.session);
+    let others = SessionEnd::AllBut(me.session);
     end(&call.state.store, &scope, me.id, others, "session.revoked").await?;
     Reply::done()
 }

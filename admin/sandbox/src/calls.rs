@@ -28,7 +28,7 @@ struct Ended {
 
 /// End of a call, as far as the sender knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum AnswerEnd {
     /// Everything was passed to the connection.
     Whole,
     /// The connection was broken off on purpose.
@@ -53,7 +53,7 @@ struct Call {
     text_bytes: u64,
     bytes: u64,
     is_stalled: bool,
-    end: End,
+    end: AnswerEnd,
     began_ms: u64,
     first_byte_ms: Option<u64>,
     ended_ms: u64,
@@ -96,7 +96,7 @@ impl Recorder {
             text_bytes: 0,
             bytes: 0,
             is_stalled: false,
-            end: End::PeerGone,
+            end: AnswerEnd::PeerGone,
             began_ms: now_ms(),
             first_byte_ms: None,
             ended_ms: 0,
@@ -136,7 +136,7 @@ impl Recorder {
     }
 
     /// Ends the record.
-    pub(super) fn end(&mut self, end: End) {
+    pub(super) fn end(&mut self, end: AnswerEnd) {
         if let Some(call) = &mut self.call {
             call.end = end;
         }
@@ -189,9 +189,9 @@ impl Call {
                 .unwrap_or_else(|| Value::from(text))
         });
         let end = match self.end {
-            End::Whole => "whole",
-            End::Cut => "cut",
-            End::PeerGone => "peer_gone",
+            AnswerEnd::Whole => "whole",
+            AnswerEnd::Cut => "cut",
+            AnswerEnd::PeerGone => "peer_gone",
         };
         json!({
             "number": self.number, "request_id": format!("req_sandbox{:016x}", self.number),

@@ -21,7 +21,7 @@ mod usage;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::{any, get};
-use calls::{Calls, End, Recorder, Sent};
+use calls::{AnswerEnd, Calls, Recorder, Sent};
 use domain::measured::Endpoint;
 use domain::price::PriceTable;
 use futures::StreamExt as _;
@@ -194,7 +194,7 @@ async fn complete(
             ..Sent::default()
         });
     }
-    recorder.end(End::Whole);
+    recorder.end(AnswerEnd::Whole);
     answer
 }
 

@@ -1,7 +1,7 @@
 //! The body of a streamed answer: events are written when they are due, in pieces of any size.
 
 use super::DELAY_MAX;
-use super::calls::{End, Recorder, Sent};
+use super::calls::{AnswerEnd, Recorder, Sent};
 use super::events::{Event, Events, Item};
 use super::plan::{Fault, Plan};
 use super::reply::Reply;
@@ -86,7 +86,7 @@ impl Writer {
             match self.fault.take() {
                 Some(Item::Cut) => {
                     tokio::task::yield_now().await;
-                    self.recorder.end(End::Cut);
+                    self.recorder.end(AnswerEnd::Cut);
                     self.is_over = true;
                     return Some(Err(io::Error::from(io::ErrorKind::ConnectionReset)));
                 }
@@ -98,7 +98,7 @@ impl Writer {
                 None => {}
             }
             if self.is_over {
-                self.recorder.end(End::Whole);
+                self.recorder.end(AnswerEnd::Whole);
                 return None;
             }
             self.write().await;

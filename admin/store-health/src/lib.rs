@@ -46,7 +46,7 @@ const OTHER_USER: &str = "the store does not let this user do what a management 
 /// Whether the store can be trusted, as last checked.
 #[derive(Debug)]
 pub struct StoreHealth {
-    state: ArcSwap<State>,
+    state: ArcSwap<StoreState>,
     lost_connections: LostConnections,
     /// Whether it refuses writes. This alone has no further consequence: requests and workers find out by themselves,
     /// and a full store accepts some of their writes.
@@ -60,7 +60,7 @@ pub struct StoreHealth {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
+enum StoreState {
     Trusted,
     /// It does not reply, or was not checked yet. A request may check it.
     Unreachable(String),
@@ -70,7 +70,7 @@ enum State {
 
 impl Default for StoreHealth {
     fn default() -> Self {
-        let state = State::Unreachable("the store was not checked yet".to_owned());
+        let state = StoreState::Unreachable("the store was not checked yet".to_owned());
         Self {
             state: ArcSwap::from_pointee(state),
             lost_connections: LostConnections::default(),
@@ -96,7 +96,7 @@ impl StoreHealth {
     pub fn reason(&self) -> Option<String> {
         let refusal = || self.refusal.current();
         match &**self.state.load() {
-            State::Trusted => refusal()
+            StoreState::Trusted => refusal()
                 .filter(|refusal| refusal.code != RefusalCode::OutOfMemory)
                 .map(|refusal| refusal.to_string())
                 .or_else(|| self.master_key.last().err().map(|error| error.to_string()))
@@ -104,7 +104,7 @@ impl StoreHealth {
                     let lacks = self.lacks_rights.load(Ordering::Acquire);
                     lacks.then(|| OTHER_USER.to_owned())
                 }),
-            State::Unreachable(reason) | State::Untrusted(reason) => Some(reason.clone()),
+            StoreState::Unreachable(reason) | StoreState::Untrusted(reason) => Some(reason.clone()),
         }
     }
 
@@ -190,26 +190,26 @@ impl StoreHealth {
 
     fn require_trust(&self) -> Result<(), NotTrusted> {
         match &**self.state.load() {
-            State::Untrusted(_) => Err(NotTrusted::Known),
-            State::Trusted | State::Unreachable(_) => Ok(()),
+            StoreState::Untrusted(_) => Err(NotTrusted::Known),
+            StoreState::Trusted | StoreState::Unreachable(_) => Ok(()),
         }
     }
 
     /// Records the outcome of a check, and logs a change.
     fn update(&self, outcome: Result<(), &UntrustedStore>) -> bool {
         let state = match outcome {
-            Ok(()) => State::Trusted,
-            Err(error) if error.is_unreachable() => State::Unreachable(error_chain(error)),
-            Err(error) => State::Untrusted(error_chain(error)),
+            Ok(()) => StoreState::Trusted,
+            Err(error) if error.is_unreachable() => StoreState::Unreachable(error_chain(error)),
+            Err(error) => StoreState::Untrusted(error_chain(error)),
         };
         if **self.state.load() != state {
             match &state {
-                State::Trusted => tracing::info!("the store passed all checks"),
-                State::Unreachable(reason) => tracing::error!(reason, "the store cannot be reached"),
-                State::Untrusted(reason) => tracing::error!(reason, "the store may not be trusted"),
+                StoreState::Trusted => tracing::info!("the store passed all checks"),
+                StoreState::Unreachable(reason) => tracing::error!(reason, "the store cannot be reached"),
+                StoreState::Untrusted(reason) => tracing::error!(reason, "the store may not be trusted"),
             }
         }
-        let is_trusted = state == State::Trusted;
+        let is_trusted = state == StoreState::Trusted;
         self.state.store(Arc::new(state));
         is_trusted
     }

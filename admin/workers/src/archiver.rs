@@ -46,7 +46,7 @@ pub(super) struct Archiver {
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct RoundState {
+struct ArchiverState {
     rotation: Rotation,
     paused: PausedChains,
     rounds: u32,
@@ -67,7 +67,7 @@ struct Rule {
 /// Archives until the server stops. Several servers may archive concurrently: of those that move the same entries, one
 /// succeeds.
 pub(super) async fn run(worker: Archiver, stopping: watch::Receiver<bool>) {
-    let mut memory = RoundState::default();
+    let mut memory = ArchiverState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&worker.context).await {
         let archived = run_round(&worker, &mut memory).await;
@@ -76,7 +76,7 @@ pub(super) async fn run(worker: Archiver, stopping: watch::Receiver<bool>) {
 }
 
 /// Fails only because of the store. A chain that cannot be archived is logged and counted.
-async fn run_round(worker: &Archiver, memory: &mut RoundState) -> Result<(), StoreError> {
+async fn run_round(worker: &Archiver, memory: &mut ArchiverState) -> Result<(), StoreError> {
     let batch = Batch::new(&worker.context.store);
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
         batch.note(memory.rotation.renew(&worker.context.store).await);
@@ -114,7 +114,7 @@ async fn run_round(worker: &Archiver, memory: &mut RoundState) -> Result<(), Sto
 }
 
 /// Returns the chains with work to do, among the reachable accounts of this round.
-async fn with_work(memory: &mut RoundState, rule: Rule, batch: &Batch<'_>) -> Vec<Realm> {
+async fn with_work(memory: &mut ArchiverState, rule: Rule, batch: &Batch<'_>) -> Vec<Realm> {
     let accounts = memory.rotation.next(ACCOUNTS);
     let realms = accounts
         .iter()

@@ -47,7 +47,7 @@ pub(super) struct Checkpointer {
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct RoundState {
+struct CheckpointerState {
     accounts: Vec<String>,
     /// Newest known checkpoint of each chain.
     known: HashMap<Realm, Known>,
@@ -68,7 +68,7 @@ struct Known {
 
 /// Writes checkpoints until the server stops. Several servers may do so concurrently.
 pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
-    let mut memory = RoundState::default();
+    let mut memory = CheckpointerState::default();
     let mut rounds = Rounds::new(stopping, worker.every);
     let mut is_well = true;
     while rounds
@@ -89,7 +89,7 @@ pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
     }
 }
 
-async fn run_round(worker: &Checkpointer, memory: &mut RoundState) -> Result<(), KeyError> {
+async fn run_round(worker: &Checkpointer, memory: &mut CheckpointerState) -> Result<(), KeyError> {
     let batch = Batch::new(&worker.context.store);
     if let Some(ids) = batch.note(Account::ids(&worker.context.store).await) {
         memory.accounts = ids;
@@ -121,7 +121,7 @@ async fn run_round(worker: &Checkpointer, memory: &mut RoundState) -> Result<(),
 }
 
 /// Returns the reachable chains whose size differs from that of their last checkpoint.
-async fn changed(memory: &RoundState, batch: &Batch<'_>, ids: &[String]) -> Vec<Realm> {
+async fn changed(memory: &CheckpointerState, batch: &Batch<'_>, ids: &[String]) -> Vec<Realm> {
     let fields = Mode::ALL.map(|mode| ModeField::AuditSeq.name(mode));
     let mut answers = batch.many(&Read::of_accounts(ids, &fields)).await;
     let mut found = Vec::new();
@@ -212,7 +212,7 @@ async fn put(
 
 fn record_outcome(
     worker: &Checkpointer,
-    memory: &mut RoundState,
+    memory: &mut CheckpointerState,
     chain: Realm,
     updated: Result<(Known, bool), NotSigned>,
 ) {

@@ -7,7 +7,7 @@ use crate::metrics::Worker;
 use crate::rotation::Rotation;
 use crate::rounds::Rounds;
 use domain::id;
-use domain::intent::State;
+use domain::intent::IntentState;
 use domain::mode::Mode;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const ACCOUNTS: usize = 1000;
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct RoundState {
+struct CollectorState {
     rotation: Rotation,
     /// Number of waiting approvals, by account; accounts without any have no entry.
     approvals: HashMap<String, u64>,
@@ -52,7 +52,7 @@ struct Count {
 
 /// Counts until the server stops, also while the store cannot be trusted. Every server counts for its own metrics.
 pub(super) async fn run(context: Arc<Context>, webhooks: Arc<Webhooks>, stopping: watch::Receiver<bool>) {
-    let mut memory = RoundState::default();
+    let mut memory = CollectorState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next().await {
         match run_round(&context, &webhooks, &mut memory).await {
@@ -68,7 +68,7 @@ pub(super) async fn run(context: Arc<Context>, webhooks: Arc<Webhooks>, stopping
 async fn run_round(
     context: &Context,
     webhooks: &Webhooks,
-    memory: &mut RoundState,
+    memory: &mut CollectorState,
 ) -> Result<(), StoreError> {
     let store = &context.store;
     let now_ms = server_clock::now_ms(store).await?;
@@ -138,10 +138,10 @@ impl Count {
     }
 }
 
-async fn count_approvals(store: &Store, memory: &mut RoundState) -> Result<(), StoreError> {
+async fn count_approvals(store: &Store, memory: &mut CollectorState) -> Result<(), StoreError> {
     memory.rotation.renew(store).await?;
     let accounts = memory.rotation.next(ACCOUNTS);
-    let state = IntentIndex::State(State::PendingApproval.as_str());
+    let state = IntentIndex::State(IntentState::PendingApproval.as_str());
     let reads = accounts.iter().flat_map(|account| {
         let keys = AccountKeys::new(account);
         Mode::ALL.map(|mode| Read::sorted_length(keys.bucket(), keys.in_mode(mode).intents(state)))

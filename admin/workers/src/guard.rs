@@ -21,7 +21,7 @@ const EVERY: Duration = Duration::from_secs(2);
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct RoundState {
+struct GuardState {
     usage: StoreUsage,
     lost: LostWrites,
     /// The next list of refused accounts.
@@ -45,7 +45,7 @@ pub(super) async fn refresh_copy(
 /// Runs the guard until the server stops. `guard_share` is the share of the store's memory from which on it counts as
 /// nearly full.
 pub(super) async fn run(context: Arc<Context>, guard_share: f64, stopping: watch::Receiver<bool>) {
-    let mut memory = RoundState::default();
+    let mut memory = GuardState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&context).await {
         let done = run_round(&context, guard_share, &mut memory).await;
@@ -53,7 +53,7 @@ pub(super) async fn run(context: Arc<Context>, guard_share: f64, stopping: watch
     }
 }
 
-async fn run_round(context: &Context, guard_share: f64, memory: &mut RoundState) -> Result<(), StoreError> {
+async fn run_round(context: &Context, guard_share: f64, memory: &mut GuardState) -> Result<(), StoreError> {
     // First, and written at once: the rest takes longer, and fails while a server of the store is unreachable.
     let unwitnessed = memory.lost.check_next(&context.store).await;
     memory.list.lost = memory.lost.next();
@@ -74,7 +74,7 @@ async fn run_round(context: &Context, guard_share: f64, memory: &mut RoundState)
     memory.write_list(&context.store).await
 }
 
-impl RoundState {
+impl GuardState {
     /// Writes the list, unless both it and the last one are empty.
     async fn write_list(&mut self, store: &Store) -> Result<(), StoreError> {
         if !self.list.is_empty() || self.has_written_entries {

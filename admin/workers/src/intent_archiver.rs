@@ -37,7 +37,7 @@ pub(super) struct IntentArchiver {
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct RoundState {
+struct IntentArchiverState {
     rotation: Rotation,
     /// For accounts and modes with many intents that must stay: how many of the oldest were already checked. After a
     /// restart the checks begin at the oldest again.
@@ -47,7 +47,7 @@ struct RoundState {
 /// Archives until the server stops. Several servers may do so concurrently: of those that move the same intents, one
 /// succeeds.
 pub(super) async fn run(worker: IntentArchiver, stopping: watch::Receiver<bool>) {
-    let mut memory = RoundState::default();
+    let mut memory = IntentArchiverState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&worker.context).await {
         let archived = run_round(&worker, &mut memory).await;
@@ -56,7 +56,7 @@ pub(super) async fn run(worker: IntentArchiver, stopping: watch::Receiver<bool>)
 }
 
 /// Fails only because of the store. An archive that fails is logged and counted.
-async fn run_round(worker: &IntentArchiver, memory: &mut RoundState) -> Result<(), StoreError> {
+async fn run_round(worker: &IntentArchiver, memory: &mut IntentArchiverState) -> Result<(), StoreError> {
     let batch = Batch::new(&worker.context.store);
     batch.note(memory.rotation.renew(&worker.context.store).await);
     let age = Age {

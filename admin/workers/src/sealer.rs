@@ -51,7 +51,7 @@ pub(super) struct TrailSealer {
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct RoundState {
+struct SealerState {
     rotation: Rotation,
     /// The last sealed number of each account and mode that had one.
     sealed: HashMap<Realm, u64>,
@@ -71,7 +71,7 @@ struct RoundState {
     rounds: u32,
 }
 
-impl RoundState {
+impl SealerState {
     /// Records that a chain is sealed up to `sealed` and has lines up to `last`.
     fn sealed_to(&mut self, chain: &Realm, sealed: u64, last: u64) {
         match last.saturating_sub(sealed) {
@@ -112,7 +112,7 @@ impl RoundState {
 
 /// Seals until the server stops. Several servers may do so concurrently.
 pub(super) async fn run(worker: TrailSealer, stopping: watch::Receiver<bool>) {
-    let mut memory = RoundState::default();
+    let mut memory = SealerState::default();
     let mut rounds = Rounds::new(stopping, worker.every);
     let mut is_well = true;
     while rounds.next_of(&worker.context, Worker::Sealer, is_well).await {
@@ -126,7 +126,7 @@ pub(super) async fn run(worker: TrailSealer, stopping: watch::Receiver<bool>) {
     }
 }
 
-async fn run_round(worker: &TrailSealer, memory: &mut RoundState) -> Result<(), StoreError> {
+async fn run_round(worker: &TrailSealer, memory: &mut SealerState) -> Result<(), StoreError> {
     let batch = Batch::new(&worker.context.store);
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
         batch.note(memory.rotation.renew(&worker.context.store).await);
@@ -195,7 +195,7 @@ const FIELDS: [ModeField; 4] = [
 ];
 
 /// Returns the accounts of this round: the busy ones, those with webhooks, and those whose turn it is.
-fn accounts_of_round(memory: &mut RoundState) -> Vec<String> {
+fn accounts_of_round(memory: &mut SealerState) -> Vec<String> {
     let mut accounts: Vec<String> = memory.busy.keys().cloned().collect();
     for _ in 0..WEBHOOK_ACCOUNTS.min(memory.webhook_order.len()) {
         memory.webhook_order.rotate_left(1);
@@ -210,7 +210,7 @@ fn accounts_of_round(memory: &mut RoundState) -> Vec<String> {
 
 /// Returns the reachable chains with more lines than were sealed at the last read, or with events that were not
 /// dispatched, including coalesced ones whose minute is over at `now_ms` (none are without it).
-async fn find_grown(memory: &mut RoundState, batch: &Batch<'_>, now_ms: Option<u64>) -> Vec<Grown> {
+async fn find_grown(memory: &mut SealerState, batch: &Batch<'_>, now_ms: Option<u64>) -> Vec<Grown> {
     let accounts = accounts_of_round(memory);
     let fields = Mode::ALL
         .map(|mode| FIELDS.map(|field| field.name(mode)))
@@ -270,8 +270,8 @@ mod tests {
     #[test]
     fn of_a_chain_whose_end_was_never_read_no_line_counts_as_unsealed() {
         let chain = Realm::new("acct_0", Mode::Live);
-        let mut memory = RoundState::default();
-        let count = |memory: &RoundState| {
+        let mut memory = SealerState::default();
+        let count = |memory: &SealerState| {
             memory
                 .behind
                 .values()

@@ -52,7 +52,7 @@ struct UsageInputs {
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct RoundState {
+struct WatcherState {
     rotation: Rotation,
     /// The inputs with which each account was last read.
     read: HashMap<String, UsageInputs>,
@@ -76,7 +76,7 @@ struct UnconfirmedNotice {
 
 /// Watches until the server stops.
 pub(super) async fn run(context: Arc<Context>, plans: Arc<ArcSwap<Plans>>, stopping: watch::Receiver<bool>) {
-    let mut memory = RoundState::default();
+    let mut memory = WatcherState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&context).await {
         let watched = run_round(&context, &plans.load_full(), &mut memory).await;
@@ -90,7 +90,7 @@ pub(super) async fn run(context: Arc<Context>, plans: Arc<ArcSwap<Plans>>, stopp
     }
 }
 
-async fn run_round(context: &Context, plans: &Plans, memory: &mut RoundState) -> Result<(), StoreError> {
+async fn run_round(context: &Context, plans: &Plans, memory: &mut WatcherState) -> Result<(), StoreError> {
     let store = &context.store;
     memory.rotation.renew(store).await?;
     let at_ms = server_clock::now_ms(store).await?;
@@ -109,7 +109,7 @@ async fn run_round(context: &Context, plans: &Plans, memory: &mut RoundState) ->
     Ok(())
 }
 
-impl RoundState {
+impl WatcherState {
     fn keep(&mut self, account: String, basis: UsageInputs, usages: &[LimitUsage]) {
         match usages.is_empty() {
             true => drop(self.reached.remove(&account)),
@@ -132,7 +132,7 @@ impl RoundState {
 async fn find_changed(
     store: &Store,
     plans: &Plans,
-    memory: &mut RoundState,
+    memory: &mut WatcherState,
     period: Period,
 ) -> Result<(), StoreError> {
     let accounts = memory.rotation.next(ACCOUNTS);

@@ -27,11 +27,11 @@ struct Line {
     request: Request,
     target: Arc<Target>,
     window: Window,
-    state: Mutex<State>,
+    state: Mutex<OpenLoopState>,
 }
 
 #[derive(Default)]
-struct State {
+struct OpenLoopState {
     /// Due time and sending time of the request under way.
     underway: Option<(Instant, Instant)>,
     /// No further request can be sent.
@@ -48,7 +48,7 @@ enum ReaderEvent {
 }
 
 impl Line {
-    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut OpenLoopState) -> T) -> T {
         act(&mut self.state.lock())
     }
 

@@ -104,11 +104,11 @@ impl Schedule {
 struct Line {
     stream: TcpStream,
     window: Window,
-    state: Mutex<State>,
+    state: Mutex<StreamsState>,
 }
 
 #[derive(Default)]
-struct State {
+struct StreamsState {
     /// Start of the latency of the open stream, and its events; `None` between two streams.
     open: Option<(Instant, u64)>,
     /// A stream that became due before the last one ended: its due time, request and events. While one waits, others
@@ -120,7 +120,7 @@ struct State {
 }
 
 impl Line {
-    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut StreamsState) -> T) -> T {
         act(&mut self.state.lock())
     }
 
@@ -148,7 +148,7 @@ impl Line {
     }
 
     /// Sends a request and counts the latency of its stream from `since`.
-    fn send(&self, state: &mut State, since: Instant, request: &[u8], events: u64) {
+    fn send(&self, state: &mut StreamsState, since: Instant, request: &[u8], events: u64) {
         state.open = Some((since, events));
         // A connection between two streams has room for a small request.
         let written = self.stream.try_write(request);

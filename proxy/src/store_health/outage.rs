@@ -13,11 +13,11 @@ const LOGGED_MAX: usize = 16;
 pub struct Outage {
     /// Address of the store without user and password; `None` if it is unknown.
     address: Option<String>,
-    state: Mutex<State>,
+    state: Mutex<OutageState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OutageState {
     /// `None` while the store may be used, and before the first check.
     reason: Option<String>,
     /// Reasons of this outage that were logged.
@@ -61,12 +61,12 @@ impl Outage {
     pub fn end(&self) {
         let mut state = self.state();
         if state.reason.is_some() {
-            *state = State::default();
+            *state = OutageState::default();
             tracing::info!("the store may be used again");
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutageState> {
         self.state.lock()
     }
 }

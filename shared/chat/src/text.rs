@@ -42,7 +42,7 @@ const BLOCK: usize = 4 * LANE;
 
 /// The end of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct StringEnd {
     /// The offset of the closing quote in the body.
     pub quote: usize,
     /// Number of bytes by which unescaping shortens the string.
@@ -54,7 +54,7 @@ pub(super) struct End {
 /// Uses the bits of a block to go from one special byte to the next instead of searching again after each: a string
 /// that contains JSON has one every five bytes. The first block is short, because most strings are.
 #[inline(always)]
-pub(super) fn end(bytes: &[u8], at: usize) -> Scan<End> {
+pub(super) fn end(bytes: &[u8], at: usize) -> Scan<StringEnd> {
     let mut saved = 0;
     let mut start = at;
     let mut reach = LANE;
@@ -64,7 +64,7 @@ pub(super) fn end(bytes: &[u8], at: usize) -> Scan<End> {
         while stops != 0 {
             let stop = start + stops.trailing_zeros() as usize;
             let taken = match bytes.get(stop) {
-                Some(b'"') => return Ok(End { quote: stop, saved }),
+                Some(b'"') => return Ok(StringEnd { quote: stop, saved }),
                 Some(b'\\') => {
                     let (c, taken) = escape(bytes, stop)?;
                     saved += taken - c.len_utf8();
@@ -142,13 +142,13 @@ mod tests {
     const LENGTH: usize = LANE + 2 * BLOCK + 27;
 
     /// Returns where `serde_json` finds the end of the string, and by how much unescaping shortens it.
-    fn expected(rest: &str) -> Option<End> {
+    fn expected(rest: &str) -> Option<StringEnd> {
         let literal = format!("\"{rest}");
         let mut read = serde_json::Deserializer::from_str(&literal).into_iter::<String>();
         let string = read.next()?.ok()?;
         let quote = read.byte_offset() - 2;
         let saved = quote - string.len();
-        Some(End { quote, saved })
+        Some(StringEnd { quote, saved })
     }
 
     #[test]
@@ -161,16 +161,16 @@ mod tests {
                     end(&bytes, 0).ok(),
                     match byte {
                         0..0x20 => None,
-                        b'"' => Some(End {
+                        b'"' => Some(StringEnd {
                             quote: place,
                             saved: 0
                         }),
-                        b'\\' if place + 1 < LENGTH => Some(End {
+                        b'\\' if place + 1 < LENGTH => Some(StringEnd {
                             quote: LENGTH,
                             saved: 1
                         }),
                         b'\\' => None,
-                        _ => Some(End {
+                        _ => Some(StringEnd {
                             quote: LENGTH,
                             saved: 0
                         }),
@@ -207,7 +207,7 @@ mod tests {
         fn it_does_not_matter_where_it_begins(before in 0_usize..80, pieces in prop::collection::vec(piece(), 0..6)) {
             let rest = pieces.concat();
             let moved = [vec![b'"'; before], rest.clone().into_bytes()].concat();
-            let expected = expected(&rest).map(|end| End { quote: end.quote + before, ..end });
+            let expected = expected(&rest).map(|end| StringEnd { quote: end.quote + before, ..end });
             prop_assert_eq!(end(&moved, before).ok(), expected);
         }
     }

@@ -26,12 +26,12 @@ pub struct Checkpoint {
     pub hash: [u8; 32],
     /// The end that the chain had when this was signed, if it had grown on by then: so nobody is given an earlier state
     /// that looks like the present one.
-    pub later: Option<End>,
+    pub later: Option<CheckpointEnd>,
 }
 
 /// A number of entries, and the hash of the last of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct End {
+pub struct CheckpointEnd {
     /// Number of entries.
     pub size: u64,
     /// The hash of the last one.
@@ -62,7 +62,7 @@ pub fn hash_of_none() -> [u8; 32] {
 impl Checkpoint {
     /// Origin, size and hash, a line each, and a line with the later end if there is one: what is signed.
     pub fn text(&self) -> String {
-        let later = self.later.map(|End { size, hash }| {
+        let later = self.later.map(|CheckpointEnd { size, hash }| {
             let hash = STANDARD.encode(hash);
             format!("{LATER}{size} {hash}\n")
         });
@@ -71,8 +71,8 @@ impl Checkpoint {
     }
 
     /// Returns the largest size with its hash in this checkpoint.
-    pub fn end(&self) -> End {
-        self.later.unwrap_or(End {
+    pub fn end(&self) -> CheckpointEnd {
+        self.later.unwrap_or(CheckpointEnd {
             size: self.size,
             hash: self.hash,
         })
@@ -101,10 +101,10 @@ impl Checkpoint {
 }
 
 /// A number without leading zeros, and a hash in base 64.
-fn end(size: &str, hash: &str) -> Option<End> {
+fn end(size: &str, hash: &str) -> Option<CheckpointEnd> {
     let number: u64 = size.parse().ok()?;
     let hash: [u8; 32] = STANDARD.decode(hash).ok()?.try_into().ok()?;
-    (number.to_string() == size).then_some(End { size: number, hash })
+    (number.to_string() == size).then_some(CheckpointEnd { size: number, hash })
 }
 
 impl<'a> Note<'a> {
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_checkpoint_of_an_earlier_state_names_the_end_at_its_signing() {
-        let later = End {
+        let later = CheckpointEnd {
             size: 55,
             hash: [9; 32],
         };

@@ -36,7 +36,7 @@ crate::words! {
 
 crate::words! {
     /// State of an intent. The last two are final.
-    pub enum State {
+    pub enum IntentState {
         /// It waits for somebody to approve or deny it.
         PendingApproval = "pending_approval",
         /// It was carried out.

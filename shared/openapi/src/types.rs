@@ -94,13 +94,13 @@ domain::schema_types! {
     /// Kind of the request that an intent belongs to.
     IntentKind = words(intent::IntentKind::ALL.iter().map(|kind| kind.as_str()).filter(|kind| !["transfer", "deposit"].contains(kind)));
     /// State of an intent. `settled` and `blocked` are final.
-    IntentState = words(intent::State::ALL.iter().map(|state| state.as_str()));
+    IntentState = words(intent::IntentState::ALL.iter().map(|state| state.as_str()));
     /// It was carried out.
-    Settled = words([intent::State::Settled.as_str()]);
+    Settled = words([intent::IntentState::Settled.as_str()]);
     /// It waits for somebody to approve or deny it.
-    PendingApproval = words([intent::State::PendingApproval.as_str()]);
+    PendingApproval = words([intent::IntentState::PendingApproval.as_str()]);
     /// It was refused.
-    Blocked = words([intent::State::Blocked.as_str()]);
+    Blocked = words([intent::IntentState::Blocked.as_str()]);
     /// Why a spend or a call on an escrow was refused.
     BlockedReason = words(intent::Reason::ALL.iter().map(|reason| reason.as_str()));
     /// State of an escrow.
@@ -140,7 +140,7 @@ domain::schema_types! {
     /// State of a webhook.
     WebhookState = words([webhook::Status::Active, webhook::Status::Disabled].map(webhook::Status::as_str));
     /// State of a delivery.
-    DeliveryState = words([delivery::State::Pending, delivery::State::Delivered, delivery::State::Failed].map(delivery::State::as_str));
+    DeliveryState = words([delivery::DeliveryState::Pending, delivery::DeliveryState::Delivered, delivery::DeliveryState::Failed].map(delivery::DeliveryState::as_str));
     /// An event that webhooks subscribe to.
     WebhookEvent = words(EventName::ALL.iter().map(|event| event.as_str()));
     /// A delivered event: one that webhooks subscribe to, or the test event.

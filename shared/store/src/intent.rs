@@ -20,7 +20,7 @@ pub use texts::Texts;
 use self::outcome::{Outcome, decided, events, heads};
 use crate::keys::Realm;
 use crate::{Store, StoreError};
-use domain::intent::{Entry, IntentKind, Reason, State, timeline};
+use domain::intent::{Entry, IntentKind, IntentState, Reason, timeline};
 use domain::money::Nanos;
 use std::collections::HashMap;
 
@@ -34,9 +34,9 @@ pub struct IntentRecord {
     /// Hash of the canonical request.
     pub fingerprint: String,
     /// Current state.
-    pub state: State,
+    pub state: IntentState,
     /// State in the first response.
-    pub first: State,
+    pub first: IntentState,
     /// Reason, if it is blocked.
     pub reason: Option<Reason>,
     /// Requested amount, also of a blocked intent.
@@ -186,8 +186,8 @@ impl IntentRecord {
             id: get("id")?.clone(),
             kind: IntentKind::parse(get("kind")?)?,
             fingerprint: get("fp")?.clone(),
-            state: State::parse(get("state")?)?,
-            first: State::parse(get("first")?)?,
+            state: IntentState::parse(get("state")?)?,
+            first: IntentState::parse(get("first")?)?,
             reason: match get("reason").map(String::as_str) {
                 None | Some("") => None,
                 Some(word) => Some(Reason::parse(word)?),
@@ -270,10 +270,10 @@ impl IntentRecord {
 
     /// Computes the chained timeline; empty for a record that is no intent.
     pub fn timeline(&self) -> Vec<Entry> {
-        let outcome = |state: State| match (state, self.reason) {
-            (State::PendingApproval, _) => Outcome::Pending,
-            (State::Blocked, Some(reason)) => Outcome::Blocked(reason),
-            (State::Settled | State::Blocked, _) => Outcome::Settled,
+        let outcome = |state: IntentState| match (state, self.reason) {
+            (IntentState::PendingApproval, _) => Outcome::Pending,
+            (IntentState::Blocked, Some(reason)) => Outcome::Blocked(reason),
+            (IntentState::Settled | IntentState::Blocked, _) => Outcome::Settled,
         };
         let note = self.note.as_deref();
         let mut all = events(self.kind, self.at_ms, self.amount, note, outcome(self.first));
@@ -314,7 +314,7 @@ impl IntentRecord {
     pub fn allowed_by(&self) -> Option<&str> {
         let decided_by = self.decision.as_ref().map(|decision| decision.by.as_str());
         let allowed_by = decided_by.or(self.policy.as_deref()).unwrap_or(&self.actor);
-        (self.state == State::Settled).then_some(allowed_by)
+        (self.state == IntentState::Settled).then_some(allowed_by)
     }
 }
 

@@ -82,11 +82,11 @@ impl WriteRefusal {
 /// The refusal that successive checks agree on.
 #[derive(Debug, Default)]
 pub struct SteadyRefusal {
-    state: Mutex<State>,
+    state: Mutex<RefusalState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RefusalState {
     is_known: bool,
     current: Option<WriteRefusal>,
     /// Checks in a row that contradicted it.
@@ -117,14 +117,14 @@ impl SteadyRefusal {
             Some(refusal) => tracing::error!(reason = %refusal, "calls and changes are refused"),
             None => tracing::info!("the store takes writes again"),
         }
-        *state = State {
+        *state = RefusalState {
             is_known: true,
             current: found.cloned(),
             contradicted: 0,
         };
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RefusalState> {
         self.state.lock()
     }
 }

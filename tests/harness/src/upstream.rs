@@ -9,7 +9,7 @@ mod step;
 
 pub use answer::Answer;
 pub use feed::Feed;
-pub use play::{End, Played};
+pub use play::{PlayEnd, Played};
 pub use request::Recorded;
 pub use script::Script;
 
@@ -30,7 +30,7 @@ type Handler = Box<dyn Fn(&Recorded) -> Answer + Send + Sync>;
 
 /// A mock provider on a free port; stopped on drop.
 pub struct Upstream {
-    state: Arc<State>,
+    state: Arc<UpstreamState>,
     addr: SocketAddr,
     acceptor: AbortHandle,
 }
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Upstream {
     }
 }
 
-struct State {
+struct UpstreamState {
     handler: RwLock<Handler>,
     requests: Mutex<Vec<Recorded>>,
     played: Mutex<Vec<Played>>,
@@ -55,7 +55,7 @@ struct State {
 impl Upstream {
     /// Starts a provider that answers each request with the result of `handler`.
     pub fn start(handler: impl Fn(&Recorded) -> Answer + Send + Sync + 'static) -> Self {
-        let state = Arc::new(State {
+        let state = Arc::new(UpstreamState {
             handler: RwLock::new(Box::new(handler)),
             requests: Mutex::default(),
             played: Mutex::default(),
@@ -152,7 +152,7 @@ impl Drop for Upstream {
     }
 }
 
-async fn accept(listener: std::net::TcpListener, state: Arc<State>) {
+async fn accept(listener: std::net::TcpListener, state: Arc<UpstreamState>) {
     let listener = TcpListener::from_std(listener).expect("a listener");
     while let Ok((stream, _)) = listener.accept().await {
         state.connections.fetch_add(1, Ordering::SeqCst);
@@ -168,7 +168,7 @@ async fn accept(listener: std::net::TcpListener, state: Arc<State>) {
 }
 
 /// One connection: requests and answers in turn, until either side ends it.
-async fn serve(mut stream: TcpStream, state: &State) {
+async fn serve(mut stream: TcpStream, state: &UpstreamState) {
     let _ = stream.set_nodelay(true);
     let mut received = Vec::new();
     loop {

@@ -50,7 +50,7 @@ async fn a_script_is_sent_in_its_pieces() {
     let rest = until(&mut stream, "0\r\n\r\n").await;
     assert_eq!(rest, "2\r\nü\r\n2\r\nbe\r\n1\r\nr\r\n0\r\n\r\n");
     let played = upstream.wait_for_end(0, SOON).await;
-    assert_eq!((played.body_bytes, played.end), (14, End::Whole));
+    assert_eq!((played.body_bytes, played.end), (14, PlayEnd::Whole));
     // The connection stays usable.
     upstream.set(|_| Answer::json(200, json!({ "next": true })));
     let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";

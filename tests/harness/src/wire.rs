@@ -24,13 +24,13 @@ const CHUNK: usize = 64 << 10;
 /// A wire between a client and `target`. It keeps running until dropped.
 #[derive(Debug)]
 pub struct Wire {
-    state: Arc<State>,
+    state: Arc<WireState>,
     addr: SocketAddr,
     acceptor: AbortHandle,
 }
 
 #[derive(Debug)]
-struct State {
+struct WireState {
     target: Mutex<SocketAddr>,
     faults: Mutex<Faults>,
     /// Incremented to cut every older connection.
@@ -69,7 +69,7 @@ struct Faults {
 impl Wire {
     /// A wire to `target`.
     pub fn start(target: SocketAddr) -> Self {
-        let state = Arc::new(State {
+        let state = Arc::new(WireState {
             target: Mutex::new(target),
             faults: Mutex::default(),
             generation: watch::Sender::default(),
@@ -238,7 +238,7 @@ impl Drop for Wire {
     }
 }
 
-impl State {
+impl WireState {
     fn faults(&self) -> Faults {
         self.faults.lock().clone()
     }
@@ -263,7 +263,7 @@ impl State {
     }
 }
 
-async fn accept(listener: std::net::TcpListener, state: Arc<State>) {
+async fn accept(listener: std::net::TcpListener, state: Arc<WireState>) {
     let listener = TcpListener::from_std(listener).expect("a listener");
     while let Ok((client, from)) = listener.accept().await {
         state.connections.fetch_add(1, Ordering::SeqCst);
@@ -275,7 +275,7 @@ async fn accept(listener: std::net::TcpListener, state: Arc<State>) {
     }
 }
 
-async fn carry(client: TcpStream, from: IpAddr, state: Arc<State>) {
+async fn carry(client: TcpStream, from: IpAddr, state: Arc<WireState>) {
     let mut generation = state.generation.subscribe();
     let mut shut_out = state.shut_out.subscribe();
     generation.mark_unchanged();
@@ -316,7 +316,7 @@ async fn carry(client: TcpStream, from: IpAddr, state: Arc<State>) {
 
 async fn carry_requests(
     (mut from, mut to): (OwnedReadHalf, OwnedWriteHalf),
-    state: Arc<State>,
+    state: Arc<WireState>,
     (reply_lost, reply_gate): (Arc<AtomicBool>, ReplyGate),
 ) {
     let (mut buffer, mut before) = (vec![0; CHUNK], Vec::new());
@@ -357,7 +357,7 @@ async fn carry_requests(
 
 async fn carry_replies(
     (mut from, mut to): (OwnedReadHalf, OwnedWriteHalf),
-    state: Arc<State>,
+    state: Arc<WireState>,
     (reply_lost, reply_gate): (Arc<AtomicBool>, ReplyGate),
 ) {
     let mut buffer = vec![0; CHUNK];

@@ -5,7 +5,7 @@ mod counters;
 
 use super::Bench;
 use super::preconditions::{GAUGES, Gauge, before, policy, set_policy};
-use crate::model::{Call, Charge, Extension, Model, NO_CHECKS, State};
+use crate::model::{Call, Charge, ChargeState, Extension, Model, NO_CHECKS};
 use crate::snapshot::Window;
 use crate::world::{AGENTS, Checked, KEYS, LONG, World, open_cap, usd};
 use domain::cap::CapPolicy;
@@ -87,7 +87,7 @@ async fn unnamed(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-fn charge(id: &str, period: Period, amount: u64, state: State) -> Charge {
+fn charge(id: &str, period: Period, amount: u64, state: ChargeState) -> Charge {
     Charge {
         id: id.to_owned(),
         agent: AGENTS[0].to_owned(),
@@ -114,9 +114,9 @@ async fn own_periods(bench: &Bench<'_>) -> Checked {
         for most in [FROM + 5 + BY - 1, FROM + 5 + BY] {
             let mut world = bench.world();
             world.model.charges = vec![
-                charge("allow_late", earlier, FROM, State::Open { due }),
-                charge("allow_before", earlier, 5, State::Settled),
-                charge("allow_today", today, 1_000, State::Settled),
+                charge("allow_late", earlier, FROM, ChargeState::Open { due }),
+                charge("allow_before", earlier, 5, ChargeState::Settled),
+                charge("allow_today", today, 1_000, ChargeState::Settled),
             ];
             world.install().await?;
             let mut call = world.call(FROM);

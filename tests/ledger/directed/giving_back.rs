@@ -2,7 +2,7 @@
 
 use super::Bench;
 use super::periods::charge;
-use crate::model::{Call, Charge, Run, State};
+use crate::model::{Call, Charge, ChargeState, Run};
 use crate::snapshot::Window;
 use crate::world::{Checked, World, usd};
 use domain::period::Period;
@@ -93,7 +93,7 @@ async fn slot_of_a_spend(bench: &Bench<'_>) -> Checked {
     // Without a charge the model's record does not say how many slots are taken.
     let of_another = Charge {
         agent: "b".to_owned(),
-        ..charge("allow_before", bench.period, State::Settled)
+        ..charge("allow_before", bench.period, ChargeState::Settled)
     };
     world.model.charges.push(of_another);
     world.install().await?;
@@ -203,7 +203,7 @@ async fn other_uses_of_a_run(bench: &Bench<'_>) -> Checked {
         let due = at.later(3_600_000);
         let open = Charge {
             named: true,
-            ..charge("allow_before", bench.period, State::Open { due })
+            ..charge("allow_before", bench.period, ChargeState::Open { due })
         };
         world.model.charges.push(open);
         world.install().await?;

@@ -1,7 +1,7 @@
 //! Days and months: each charge counts in the period of its approval, whenever it is settled.
 
 use super::Bench;
-use crate::model::{Charge, NO_CHECKS, State};
+use crate::model::{Charge, ChargeState, NO_CHECKS};
 use crate::snapshot::Window;
 use crate::world::{Checked, KEYS};
 use domain::cap::CapPolicy;
@@ -26,9 +26,9 @@ async fn late_resolutions(bench: &Bench<'_>) -> Checked {
     let long_ago = Window::at(now - 10);
     let later = Window::at(now + 3_600_000);
     let states = [
-        State::Open { due: later },
-        State::Open { due: long_ago },
-        State::Kept { at: long_ago },
+        ChargeState::Open { due: later },
+        ChargeState::Open { due: long_ago },
+        ChargeState::Kept { at: long_ago },
     ];
     for state in states {
         for void in [false, true] {
@@ -40,8 +40,8 @@ async fn late_resolutions(bench: &Bench<'_>) -> Checked {
             };
             world.model.charges = vec![
                 charge("allow_late", before, state),
-                charge("allow_settled", before, State::Settled),
-                charge("allow_today", today, State::Settled),
+                charge("allow_settled", before, ChargeState::Settled),
+                charge("allow_today", today, ChargeState::Settled),
             ];
             world.install().await?;
             let mut call = world.call(10);
@@ -70,7 +70,7 @@ async fn old_slots(bench: &Bench<'_>) -> Checked {
         world
             .model
             .charges
-            .push(charge("allow_before", before, State::Settled));
+            .push(charge("allow_before", before, ChargeState::Settled));
         world.install().await?;
         for agent in ["a", "b", "a"] {
             let mut call = world.call(1);
@@ -188,7 +188,7 @@ async fn old_fields_in_a_known_month(bench: &Bench<'_>) -> Checked {
     world
         .model
         .charges
-        .push(charge("allow_before", yesterday, State::Settled));
+        .push(charge("allow_before", yesterday, ChargeState::Settled));
     for agent in world.model.agents.values_mut() {
         for old in 1..=NEWEST {
             agent.extra.insert(format!("d{old}"), "1".to_owned());
@@ -271,7 +271,7 @@ pub async fn calendar(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-pub fn charge(id: &str, period: Period, state: State) -> Charge {
+pub fn charge(id: &str, period: Period, state: ChargeState) -> Charge {
     Charge {
         id: id.to_owned(),
         agent: "a".to_owned(),

@@ -1,7 +1,7 @@
 //! Cap: each limit exactly reached and exceeded by one nano, the policy that applies, and the ceiling of the counters.
 
 use super::Bench;
-use crate::model::{BEYOND, CEILING, Charge, NO_CHECKS, State};
+use crate::model::{BEYOND, CEILING, Charge, ChargeState, NO_CHECKS};
 use crate::world::{Checked, World, open_cap, usd};
 use domain::cap::CapPolicy;
 use domain::money::Nanos;
@@ -58,7 +58,7 @@ fn spent(period: Period, gauge: Gauge, amount: i128) -> Charge {
         estimate: 0,
         checks: NO_CHECKS.to_owned(),
         amount,
-        state: State::Settled,
+        state: ChargeState::Settled,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ends of a hold: settled, released, voided, kept; once, twice, late, by the wrong name.
 
 use super::Bench;
-use crate::model::{Call, Charge, State};
+use crate::model::{Call, Charge, ChargeState};
 use crate::world::{ACCOUNT, Checked, LONG, World, settlement};
 use domain::entry::EndedBy;
 use domain::money::Nanos;
@@ -242,7 +242,7 @@ async fn lost_counters(bench: &Bench<'_>) -> Checked {
         id: "allow_lost".to_owned(),
         named: false,
         amount: -10,
-        state: State::Voided,
+        state: ChargeState::Voided,
         ..world.model.charges[0].clone()
     };
     world.model.charges.push(lost);

@@ -1,6 +1,6 @@
 //! The expected answer of `extend`, and the state afterwards.
 
-use super::{CEILING, Charge, Extension, Model, State, millis};
+use super::{CEILING, Charge, ChargeState, Extension, Model, millis};
 use crate::snapshot::Window;
 use domain::cap::{self, CapSnapshot};
 use domain::money::Nanos;
@@ -29,7 +29,7 @@ impl Model {
             let charge = &mut self.charges[found];
             charge.estimate = to;
             charge.amount += i128::from(to - estimate);
-            charge.state = State::Open { due };
+            charge.state = ChargeState::Open { due };
             self.version += 1;
         }
         Some(Extended::Extended {

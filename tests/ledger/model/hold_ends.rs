@@ -1,7 +1,7 @@
 //! The expected answers of the scripts that end a hold (`settle`, `void`, `reap`), and the state afterwards.
 
 use super::rules::EXPIRED_MAX;
-use super::{Model, State, millis};
+use super::{ChargeState, Model, millis};
 use crate::snapshot::Window;
 use domain::entry::{EndedBy, HoldOutcome};
 use domain::measured::Measured;
@@ -13,14 +13,14 @@ use store::call::void::{TOMBSTONE_LIFE, Voided};
 
 impl Model {
     pub fn open(&self, id: &str) -> Option<usize> {
-        self.find(id, |state| matches!(state, State::Open { .. }))
+        self.find(id, |state| matches!(state, ChargeState::Open { .. }))
     }
 
     fn kept(&self, id: &str) -> Option<usize> {
-        self.find(id, |state| matches!(state, State::Kept { .. }))
+        self.find(id, |state| matches!(state, ChargeState::Kept { .. }))
     }
 
-    fn find(&self, id: &str, of: impl Fn(State) -> bool) -> Option<usize> {
+    fn find(&self, id: &str, of: impl Fn(ChargeState) -> bool) -> Option<usize> {
         self.charges
             .iter()
             .position(|charge| charge.id == id && of(charge.state))
@@ -51,7 +51,7 @@ impl Model {
         let how = if corrected { HoldOutcome::Corrected } else { how };
         self.ended(found, (how, cost), (ended_by, settle.measured.as_ref()), at);
         self.charges[found].amount += i128::from(cost) - i128::from(held);
-        self.charges[found].state = State::Settled;
+        self.charges[found].state = ChargeState::Settled;
         Settled::Done
     }
 
@@ -87,7 +87,7 @@ impl Model {
         self.ended(found, (HoldOutcome::Voided, 0), (None, None), at);
         let charge = &mut self.charges[found];
         charge.amount = 0;
-        charge.state = State::Voided;
+        charge.state = ChargeState::Voided;
         let name = (charge.agent.clone(), charge.run.clone());
         if let Some(run) = self.runs.get_mut(&name).filter(|_| charge.named) {
             run.calls = run.calls.map(|calls| calls - 1);
@@ -111,7 +111,7 @@ impl Model {
             return Reaped::Gone;
         };
         let charge = &mut self.charges[found];
-        let State::Open { due } = charge.state else {
+        let ChargeState::Open { due } = charge.state else {
             return Reaped::Gone;
         };
         if due.from > at.to {
@@ -121,7 +121,7 @@ impl Model {
             due.to <= at.from,
             "a test must not depend on the millisecond: {due:?} {at:?}"
         );
-        charge.state = State::Kept { at };
+        charge.state = ChargeState::Kept { at };
         let kept = (HoldOutcome::Kept, charge.estimate);
         self.ended(found, kept, (Some(&EndedBy::Worker), None), at);
         let life = millis(KEPT_LIFE);

@@ -1,6 +1,6 @@
 //! The model's state as the keys and values that the store should hold.
 
-use super::{Agent, Charge, Counted, Key, MINUTE_MS, MODEL, Model, PRICE_VERSION, Run, State, millis};
+use super::{Agent, Charge, ChargeState, Counted, Key, MINUTE_MS, MODEL, Model, PRICE_VERSION, Run, millis};
 use crate::snapshot::{Cell, Expected, Record, Shape, Window};
 use domain::cap::CapPolicy;
 use std::collections::BTreeMap;
@@ -169,16 +169,16 @@ impl Model {
         for charge in &self.charges {
             let text = Shape::Text(self.hold_text(charge));
             match charge.state {
-                State::Open { due } => {
+                ChargeState::Open { due } => {
                     due_index.insert(charge.id.clone(), Cell::Within(due));
                     put(all, bucket.hold(&charge.id), None, text);
                 }
-                State::Kept { at } => {
+                ChargeState::Kept { at } => {
                     kept_index.insert(charge.id.clone(), Cell::Within(at));
                     let life = millis(KEPT_LIFE);
                     put(all, bucket.kept_hold(&charge.id), Some(at.later(life)), text);
                 }
-                State::Settled | State::Voided => {}
+                ChargeState::Settled | ChargeState::Voided => {}
             }
         }
         kept_index.extend(

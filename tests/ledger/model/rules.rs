@@ -1,7 +1,7 @@
 //! The expected answer of each script that decides or records, and the state afterwards.
 
 use super::{
-    CEILING, Call, Charge, Counted, MINUTE_MS, MODEL, Model, Moment, PRICE_VERSION, Run, State, millis,
+    CEILING, Call, Charge, ChargeState, Counted, MINUTE_MS, MODEL, Model, Moment, PRICE_VERSION, Run, millis,
 };
 use crate::snapshot::Window;
 use domain::cap;
@@ -338,7 +338,7 @@ impl Model {
             estimate,
             checks,
             amount: i128::from(estimate),
-            state: State::Open {
+            state: ChargeState::Open {
                 due: at.clock.later(millis(call.hold_life)),
             },
         });

@@ -1,7 +1,7 @@
 //! Plays a case: choices become concrete calls on the records that the model has at that moment.
 
 use super::op::{Amount, CallOp, Case, Cost, From, Gauge, Id, Limit, NamedEstimate, Op, PlanLimits, Policy};
-use crate::model::{Call, Charge, NO_CHECKS, State};
+use crate::model::{Call, Charge, ChargeState, NO_CHECKS};
 use crate::scripts::Scripts;
 use crate::world::{ACCOUNT, AGENTS, Checked, KEYS, LONG, World, unlimited, usd};
 use domain::cap::CapPolicy;
@@ -55,7 +55,7 @@ fn spent_before(period: Period, amount: u64) -> Charge {
         estimate: 0,
         checks: NO_CHECKS.to_owned(),
         amount: i128::from(amount),
-        state: State::Settled,
+        state: ChargeState::Settled,
     }
 }
 
@@ -241,7 +241,8 @@ impl Actor<'_> {
     fn can_come_again(&self, call: &Call) -> bool {
         let name = &call.name;
         let model = &self.world.model;
-        let kept = |charge: &Charge| charge.id == name.allow_id && matches!(charge.state, State::Kept { .. });
+        let kept =
+            |charge: &Charge| charge.id == name.allow_id && matches!(charge.state, ChargeState::Kept { .. });
         let of_run = |charge: &Charge| charge.named && charge.agent == name.agent && charge.run == name.run;
         let known = model.runs.contains_key(&(name.agent.clone(), name.run.clone()));
         !model.charges.iter().any(kept) && (known || !model.charges.iter().any(of_run))

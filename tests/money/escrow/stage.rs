@@ -5,7 +5,7 @@ pub use harness::replayed;
 use crate::world::{World, success, text};
 use clock::now_ms;
 use domain::id::IdKind;
-use domain::intent::{Reason, State};
+use domain::intent::{IntentState, Reason};
 use domain::mode::Mode;
 use domain::money::{NANOS_PER_USD, Nanos};
 use harness::{Caller, Reply, SeedAccount, Store, assert_fields};
@@ -181,7 +181,10 @@ impl Side {
     /// Checks that an intent is there, blocked for this reason.
     pub async fn blocked(&self, id: &str, reason: Reason) {
         let record = self.intent(id).await.unwrap_or_else(|| panic!("no intent {id}"));
-        assert_eq!((record.state, record.reason), (State::Blocked, Some(reason)));
+        assert_eq!(
+            (record.state, record.reason),
+            (IntentState::Blocked, Some(reason))
+        );
         assert_eq!((record.transaction, record.balance), (None, None));
         assert!(
             self.index(IntentIndex::State("blocked"))
@@ -193,7 +196,7 @@ impl Side {
     /// Checks that an intent is there and settled, and returns it.
     pub async fn settled(&self, id: &str) -> IntentRecord {
         let record = self.intent(id).await.unwrap_or_else(|| panic!("no intent {id}"));
-        assert_eq!((record.state, record.reason), (State::Settled, None));
+        assert_eq!((record.state, record.reason), (IntentState::Settled, None));
         let settled = self.index(IntentIndex::State("settled")).await;
         assert_eq!(settled.iter().filter(|one| *one == id).count(), 1, "{settled:?}");
         record

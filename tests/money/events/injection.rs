@@ -3,7 +3,7 @@
 use super::Watch;
 use crate::spender::{Spender, USD, denied, replayed};
 use crate::world::{BINARY, World, problem, success};
-use domain::intent::{Reason, State};
+use domain::intent::{IntentState, Reason};
 use harness::Cli;
 use serde_json::json;
 
@@ -37,7 +37,7 @@ async fn a_text_that_instructs_the_agent_blocks_the_spend() {
             let record = spender.intent(&world, &id).await;
             assert_eq!(
                 (record.state, record.reason),
-                (State::Blocked, Some(Reason::InjectionDetected))
+                (IntentState::Blocked, Some(Reason::InjectionDetected))
             );
             assert_eq!(record.timeline().len(), 2);
 

@@ -5,7 +5,7 @@ use harness::scripts::{Checked, execute};
 use harness::{Role, Store, same};
 use std::time::Duration;
 use store::session::SessionPlace;
-use store::session::script::{self, End};
+use store::session::script::{self, SessionEnd};
 
 const HASH: &str = "0a0a";
 
@@ -102,25 +102,25 @@ pub async fn end(store: &Store) -> Checked {
             .await
             .map_err(describe)
     };
-    for which in [End::One("ses_1"), End::AllBut("ses_1")] {
+    for which in [SessionEnd::One("ses_1"), SessionEnd::AllBut("ses_1")] {
         same!(run(which).await?, false);
     }
     same!(changes(store, &keys).await?, after(0));
     three(store, &key).await?;
-    same!(run(End::One("ses_2")).await?, true);
+    same!(run(SessionEnd::One("ses_2")).await?, true);
     same!(
         left(store, &key).await?,
         ["seen:ses_1", "seen:ses_3", "ses_1", "ses_3"]
     );
     same!(look_ups(store).await?, ["0a1", "0a3"]);
-    same!(run(End::One("ses_2")).await?, false);
+    same!(run(SessionEnd::One("ses_2")).await?, false);
     same!(changes(store, &keys).await?, after(1));
-    same!(run(End::AllBut("ses_3")).await?, true);
+    same!(run(SessionEnd::AllBut("ses_3")).await?, true);
     same!(left(store, &key).await?, ["seen:ses_3", "ses_3"]);
     same!(look_ups(store).await?, ["0a3"]);
-    same!(run(End::AllBut("ses_3")).await?, false);
+    same!(run(SessionEnd::AllBut("ses_3")).await?, false);
     same!(changes(store, &keys).await?, after(2));
-    same!(run(End::One("ses_3")).await?, true);
+    same!(run(SessionEnd::One("ses_3")).await?, true);
     same!(left(store, &key).await?, Vec::<String>::new());
     same!(look_ups(store).await?, Vec::<&str>::new());
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::view::{self, New};
 use crate::state::Call;
-use domain::intent::{IntentKind, Reason, State};
+use domain::intent::{IntentKind, IntentState, Reason};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
@@ -137,7 +137,7 @@ pub(super) fn refused(number: Option<u64>, blocked: &Blocked) -> Problem {
     }
     with_intent(problem, &blocked.intent)
         .with("success", false)
-        .with("state", State::Blocked.as_str())
+        .with("state", IntentState::Blocked.as_str())
         .with("reason", blocked.reason.as_str())
         .with("blocked_reason", sentence)
 }

@@ -3,7 +3,7 @@
 use super::require_intact;
 use crate::spend::Stored;
 use crate::state::Call;
-use domain::intent::{Entry, IntentKind, Reason, State};
+use domain::intent::{Entry, IntentKind, IntentState, Reason};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
@@ -261,7 +261,7 @@ const fn excludes_others(kind: IntentKind) -> bool {
 
 /// Why the intent is blocked, if it is.
 fn blocked(record: &IntentRecord) -> Option<Reason> {
-    record.reason.filter(|_| record.state == State::Blocked)
+    record.reason.filter(|_| record.state == IntentState::Blocked)
 }
 
 /// Returns the stored parts of a spend's request; empty for other kinds and for a malformed record.

@@ -2,7 +2,7 @@
 
 use super::is_intent;
 use crate::calls::filter::{run, value};
-use domain::intent::{IntentKind, State};
+use domain::intent::{IntentKind, IntentState};
 use endpoint::{Problem, TimeRange, require_agent_id};
 use std::collections::BTreeMap;
 use store::intent::IntentRecord;
@@ -18,7 +18,7 @@ pub(super) const SEARCHED: [&str; 3] = ["runId", "from", "to"];
 pub(super) struct IntentFilter<'a> {
     agent: Option<&'a str>,
     kind: Option<IntentKind>,
-    state: Option<State>,
+    state: Option<IntentState>,
     run: Option<String>,
     /// In ms since 1970.
     pub(super) from_ms: Option<u64>,
@@ -33,7 +33,12 @@ pub(super) struct IntentFilter<'a> {
 pub(super) fn read(query: &BTreeMap<String, String>) -> Result<(IntentIndex<'_>, IntentFilter<'_>), Problem> {
     let kinds = IntentKind::ALL.iter().copied().filter(|kind| is_intent(*kind));
     let kind = value(query, "kind", kinds.map(IntentKind::as_str), IntentKind::parse)?;
-    let state = value(query, "state", State::ALL.map(State::as_str), State::parse)?;
+    let state = value(
+        query,
+        "state",
+        IntentState::ALL.map(IntentState::as_str),
+        IntentState::parse,
+    )?;
     let agent = query.get("agentId").map(String::as_str);
     if let Some(agent) = agent.filter(|agent| *agent != USER) {
         require_agent_id("agentId", agent)?;
@@ -54,7 +59,7 @@ impl<'a> IntentFilter<'a> {
     /// Takes the filter whose index has the fewest intents as a rule: few wait, an agent has fewer than a kind, and a
     /// kind fewer than the settled or blocked ones.
     fn take_index(&mut self) -> IntentIndex<'a> {
-        let waiting = self.state.take_if(|state| *state == State::PendingApproval);
+        let waiting = self.state.take_if(|state| *state == IntentState::PendingApproval);
         if let Some(state) = waiting {
             return IntentIndex::State(state.as_str());
         }

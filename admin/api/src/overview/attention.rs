@@ -21,7 +21,7 @@ use store::keys::USER;
 use store::page::Page;
 use store::threshold::LimitUsage;
 use store::wallet::Wallet;
-use store::webhook::delivery::{Deliveries, Delivery, State};
+use store::webhook::delivery::{Deliveries, Delivery, DeliveryState};
 use store::webhook::{Status, WebhookRecord};
 use url::Url;
 use utoipa::ToSchema;
@@ -225,11 +225,11 @@ fn name(webhook: &WebhookRecord) -> String {
 }
 
 fn is_given_up(delivery: &Delivery) -> bool {
-    matches!(delivery.state, State::Failed | State::Refused)
+    matches!(delivery.state, DeliveryState::Failed | DeliveryState::Refused)
 }
 
 fn is_retried(delivery: &Delivery) -> bool {
-    delivery.state == State::Pending && delivery.attempts_of_turn() > 0
+    delivery.state == DeliveryState::Pending && delivery.attempts_of_turn() > 0
 }
 
 async fn kept_holds(call: &Call) -> Result<ItemsOfKind, Problem> {

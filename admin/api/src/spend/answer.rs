@@ -3,7 +3,7 @@
 
 use super::request::{SpendPlan, Stored};
 use axum::http::StatusCode;
-use domain::intent::{Reason, State};
+use domain::intent::{IntentState, Reason};
 use domain::money::Nanos;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply};
@@ -122,7 +122,7 @@ impl<'a> Denied<'a> {
             code: reason.as_str().to_ascii_uppercase(),
             reason: reason.as_str(),
             intent_id,
-            state: State::Blocked.as_str(),
+            state: IntentState::Blocked.as_str(),
             blocked_reason: reason.sentence(),
             plan,
             replayed,
@@ -138,7 +138,7 @@ pub(crate) fn settled(spend: &AllowedSpend<'_>, replayed: bool) -> Answer {
     Reply::ok(&Settled {
         success: true,
         intent_id: spend.intent_id,
-        state: State::Settled.as_str(),
+        state: IntentState::Settled.as_str(),
         transaction_id: spend.balance.map(|_| spend.transaction),
         amount: spend.amount,
         currency: spend.currency,
@@ -155,7 +155,7 @@ pub(super) fn pending(spend: &AllowedSpend<'_>, replayed: bool) -> Answer {
     let body = Pending {
         success: true,
         intent_id: spend.intent_id,
-        state: State::PendingApproval.as_str(),
+        state: IntentState::PendingApproval.as_str(),
         amount: spend.amount,
         currency: spend.currency,
         replayed,
@@ -210,13 +210,13 @@ pub(super) fn replay(record: &IntentRecord) -> Answer {
         balance: record.balance,
     };
     match (record.first, record.reason) {
-        (State::Settled, _) => settled(&spend, true),
-        (State::PendingApproval, _) => pending(&spend, true),
-        (State::Blocked, Some(reason)) => {
+        (IntentState::Settled, _) => settled(&spend, true),
+        (IntentState::PendingApproval, _) => pending(&spend, true),
+        (IntentState::Blocked, Some(reason)) => {
             let stored = Stored::parse(&record.request)?;
             denied(reason, &record.id, stored.plan.as_ref(), true)
         }
-        (State::Blocked, None) => {
+        (IntentState::Blocked, None) => {
             tracing::error!(intent = record.id, "a blocked intent without a reason");
             Err(Problem::from(Code::Internal))
         }

@@ -7,7 +7,7 @@ use endpoint::doc::is;
 use endpoint::{Answer, Problem, Reply};
 use serde::Serialize;
 use store::webhook::delivery::{
-    Attempt, Deliveries, Delivery, DeliveryFilter, ListedDelivery, State, delivery_id,
+    Attempt, Deliveries, Delivery, DeliveryFilter, DeliveryState, ListedDelivery, delivery_id,
 };
 use utoipa::ToSchema;
 
@@ -79,7 +79,7 @@ impl<'a> DeliveryView<'a> {
         let delivery = &listed.delivery;
         let last = delivery.attempts.last();
         let (status, error) = match delivery.state {
-            State::Refused => (State::Failed, Some(REFUSED)),
+            DeliveryState::Refused => (DeliveryState::Failed, Some(REFUSED)),
             state => (state, last.and_then(|attempt| attempt.error.as_deref())),
         };
         Self {

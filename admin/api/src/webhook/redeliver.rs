@@ -7,7 +7,7 @@ use domain::id::IdKind;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply};
 use serde::Serialize;
-use store::webhook::delivery::State;
+use store::webhook::delivery::DeliveryState;
 use store::webhook::script::Endpoint;
 use store::webhook::script::redeliver::{Redelivered, redeliver};
 use utoipa::ToSchema;
@@ -45,7 +45,7 @@ pub async fn again(call: Call) -> Answer {
             Reply::ok(&Redelivery {
                 success: true,
                 delivery_id: delivery,
-                status: State::Pending.as_str(),
+                status: DeliveryState::Pending.as_str(),
             })
         }
         Redelivered::Scheduled => conflict("An attempt of this delivery is scheduled or being made."),

@@ -4,7 +4,7 @@
 
 use super::segment::Built;
 use crate::handle::Archive;
-use domain::intent::{IntentKind, State};
+use domain::intent::{IntentKind, IntentState};
 use std::collections::{HashMap, HashSet};
 use store::escrow::{Escrow, EscrowStatus};
 use store::intent::archive::{ArchivedIntents, INTENTS_MAX, PASSED_MAX};
@@ -164,7 +164,7 @@ impl Age {
 impl Chosen {
     /// Returns whether the intent is final and none of its escrow's money waits.
     async fn is_movable(&mut self, store: &Store, record: &IntentRecord) -> Result<bool, StoreError> {
-        if record.state == State::PendingApproval
+        if record.state == IntentState::PendingApproval
             || matches!(record.kind, IntentKind::Transfer | IntentKind::Deposit)
         {
             return Ok(false);

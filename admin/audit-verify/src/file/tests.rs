@@ -3,7 +3,7 @@
 use super::super::end::Source;
 use super::*;
 use domain::chain::{GENESIS, entry_hash};
-use domain::checkpoint::End;
+use domain::checkpoint::CheckpointEnd;
 use domain::entry::Entry;
 use domain::timestamp::ms_from_iso;
 use serde_json::{Value, json};
@@ -285,7 +285,7 @@ fn an_old_note_proves_an_end_only_while_what_lies_behind_it_is_young() {
     let verdict = judge(&[store, known(Source::Archive, 5, &five)], &NONE);
     assert_eq!((verdict.end_proven, verdict.proven_to), (true, Some(5)));
     // Signed of these five, when there were seven.
-    let later = Some(End {
+    let later = Some(CheckpointEnd {
         size: 7,
         hash: [7; 32],
     });

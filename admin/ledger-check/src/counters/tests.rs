@@ -2,7 +2,7 @@
 
 use super::super::book::OwnerHold;
 use super::*;
-use store::call::open_holds::State;
+use store::call::open_holds::HoldState;
 
 /// Day 20,777 is 2026-11-20.
 const TODAY: Period = Period {
@@ -20,7 +20,7 @@ fn owner(fields: &[(&str, &str)]) -> Owner {
     }
 }
 
-fn hold(id: &str, state: State, nanos: u64) -> OwnerHold {
+fn hold(id: &str, state: HoldState, nanos: u64) -> OwnerHold {
     OwnerHold {
         id: id.to_owned(),
         state,
@@ -55,9 +55,9 @@ fn days_come_to_the_month() {
 fn a_counter_is_not_below_what_was_charged() {
     let mut bot = owner(&[("d20777", "10"), ("m202611", "10")]);
     bot.charged.insert((20_777, 202_611), 6);
-    bot.holds.push(hold("allow_1", State::Open, 4));
+    bot.holds.push(hold("allow_1", HoldState::Open, 4));
     assert_eq!(below(&bot, TODAY, &[]), Vec::<Wrong>::new());
-    bot.holds.push(hold("allow_2", State::Kept, 1));
+    bot.holds.push(hold("allow_2", HoldState::Kept, 1));
     assert_eq!(below(&bot, TODAY, &[]).len(), 2, "day and month");
     assert_eq!(below(&bot, TODAY, &["allow_2".to_owned()]), Vec::<Wrong>::new());
     // Counters of days long ago have been removed.

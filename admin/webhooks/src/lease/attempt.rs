@@ -11,7 +11,7 @@ use domain::event::EventName;
 use history::trail::Trail;
 use std::time::Duration;
 use store::StoreError;
-use store::webhook::delivery::{Attempt, Delivery, DeliveryEvent, State, delivery_id};
+use store::webhook::delivery::{Attempt, Delivery, DeliveryEvent, DeliveryState, delivery_id};
 use store::webhook::script::Endpoint;
 use store::webhook::script::deliver::{AttemptOutcome, Lease, Next};
 use telemetry::error_chain;
@@ -74,7 +74,7 @@ fn placeholder(text: &str) -> Delivery {
     let number = |at: usize| word(at).and_then(|word| word.parse().ok());
     Delivery {
         created_at_ms: number(0).unwrap_or_else(now_ms),
-        state: State::Pending,
+        state: DeliveryState::Pending,
         seq: number(2).unwrap_or(0),
         event: word(3)
             .and_then(EventName::parse)
@@ -167,9 +167,9 @@ fn unsent(why: &str) -> Attempt {
 /// Returns the delivery after the attempt.
 fn after(delivery: Delivery, made: Attempt, next: Next) -> Delivery {
     let state = match next {
-        Next::Delivered => State::Delivered,
-        Next::Failed => State::Failed,
-        Next::Retry(_) | Next::Park => State::Pending,
+        Next::Delivered => DeliveryState::Delivered,
+        Next::Failed => DeliveryState::Failed,
+        Next::Retry(_) | Next::Park => DeliveryState::Pending,
     };
     delivery.attempted(made, state)
 }
@@ -229,7 +229,10 @@ mod tests {
             assert_eq!(Delivery::parse(text), None);
             let failed = after(placeholder(text), unsent(UNREADABLE), Next::Failed);
             let read = Delivery::parse(&failed.text()).unwrap();
-            assert_eq!((read.seq, read.event, read.state), (seq, event, State::Failed));
+            assert_eq!(
+                (read.seq, read.event, read.state),
+                (seq, event, DeliveryState::Failed)
+            );
             assert_eq!(read.attempts[0].error.as_deref(), Some(UNREADABLE));
         }
     }

@@ -16,7 +16,7 @@ fn words_are_distinct_and_read_back() {
             "a word of the heads: {reason:?}"
         );
     }
-    assert_eq!(State::parse("settled"), Some(State::Settled));
+    assert_eq!(IntentState::parse("settled"), Some(IntentState::Settled));
     assert_eq!(IntentKind::parse("refund"), None);
 }
 

@@ -2,7 +2,7 @@
 //! seals the trail writes the index.
 
 use crate::call::hold::Hold;
-use crate::call::open_holds::{HoldWithState, State};
+use crate::call::open_holds::{HoldState, HoldWithState};
 use crate::keys::AccountKeys;
 use crate::{Store, StoreError};
 
@@ -34,7 +34,7 @@ pub async fn newest(store: &Store, account: &AccountKeys, most: usize) -> Result
     let newest = found.filter_map(|((id, at_ms), text)| {
         Some(HoldWithState {
             hold: Hold::parse(&id, &text?)?,
-            state: State::Kept,
+            state: HoldState::Kept,
             at_ms,
         })
     });

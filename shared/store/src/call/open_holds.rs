@@ -6,7 +6,7 @@ use crate::{Store, StoreError};
 
 domain::words! {
     /// State of an unsettled hold.
-    pub enum State {
+    pub enum HoldState {
         /// Within its deadline, or not yet reaped.
         Open = "open",
         /// Reaped: the estimate stays charged until an operator corrects it.
@@ -14,7 +14,7 @@ domain::words! {
     }
 }
 
-impl State {
+impl HoldState {
     /// Returns the key of the index of these holds.
     pub fn index(self, bucket: Bucket) -> String {
         match self {
@@ -38,7 +38,7 @@ pub struct HoldWithState {
     /// As stored.
     pub hold: Hold,
     /// Open or kept.
-    pub state: State,
+    pub state: HoldState,
     /// Deadline of an open hold, or the time at which a hold was kept; in ms since 1970.
     pub at_ms: u64,
 }
@@ -67,7 +67,7 @@ pub async fn list(
 ) -> Result<Vec<HoldWithState>, StoreError> {
     let mut all = Vec::new();
     for bucket in buckets(account) {
-        for state in State::ALL {
+        for state in HoldState::ALL {
             let mut range = redis::cmd("ZRANGE");
             range
                 .arg(state.index(bucket))
@@ -96,7 +96,7 @@ pub async fn find(
     allow_id: &str,
 ) -> Result<Option<HoldWithState>, StoreError> {
     for bucket in buckets(account) {
-        for state in State::ALL {
+        for state in HoldState::ALL {
             let mut score = redis::cmd("ZSCORE");
             score.arg(state.index(bucket)).arg(allow_id);
             let at_ms: Option<u64> = store.command(&score).await?;
@@ -112,7 +112,7 @@ pub async fn find(
 async fn read(
     store: &Store,
     bucket: Bucket,
-    state: State,
+    state: HoldState,
     id: &str,
     at_ms: u64,
 ) -> Result<Option<HoldWithState>, StoreError> {

@@ -14,12 +14,12 @@ use std::collections::HashSet;
 #[derive(Debug)]
 pub struct Batch<'a> {
     store: &'a Store,
-    state: Mutex<State>,
+    state: Mutex<BatchFailures>,
 }
 
 /// Failures so far.
 #[derive(Debug, Default)]
-struct State {
+struct BatchFailures {
     away: HashSet<Node>,
     failed: Option<StoreError>,
 }
@@ -53,8 +53,9 @@ impl<'a> Batch<'a> {
 
     /// Returns whether the bucket's server did not reply in this batch.
     pub fn is_unreachable(&self, bucket: Bucket) -> bool {
-        let away =
-            |state: &mut State| !state.away.is_empty() && state.away.contains(&self.store.node_of(bucket));
+        let away = |state: &mut BatchFailures| {
+            !state.away.is_empty() && state.away.contains(&self.store.node_of(bucket))
+        };
         self.with(away)
     }
 
@@ -108,7 +109,7 @@ impl<'a> Batch<'a> {
         state.failed.map_or(Ok(()), Err)
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut BatchFailures) -> T) -> T {
         act(&mut self.state.lock())
     }
 }

@@ -6,7 +6,7 @@ use crate::keys::{IntentIndex, Realm};
 use crate::page::{Page, Part};
 use crate::search::Search;
 use crate::{Store, StoreError};
-use domain::intent::State;
+use domain::intent::IntentState;
 
 /// A page of intents.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl IntentRecord {
         page: Page<'_>,
         texts: Texts,
     ) -> Result<Part<Self>, StoreError> {
-        let set = realm.intents(IntentIndex::State(State::PendingApproval.as_str()));
+        let set = realm.intents(IntentIndex::State(IntentState::PendingApproval.as_str()));
         let mut part = page.members(store, &set).await?;
         let ids = std::mem::take(&mut part.records);
         let records = Self::of_ids(store, realm, ids, texts).await?;

@@ -1,7 +1,7 @@
 //! The lists that name an intent.
 
 use crate::keys::{IntentIndex, Realm};
-use domain::intent::State;
+use domain::intent::IntentState;
 
 /// Selects the lists that name an intent.
 #[derive(Debug, Clone, Copy)]
@@ -15,14 +15,14 @@ pub struct IntentLists<'a> {
 impl IntentLists<'_> {
     /// Returns the six index keys that scripts take.
     pub fn keys(&self, realm: &Realm) -> [String; 6] {
-        let state = |state: State| IntentIndex::State(state.as_str());
+        let state = |state: IntentState| IntentIndex::State(state.as_str());
         [
             IntentIndex::All,
             IntentIndex::Kind(self.kind),
             IntentIndex::Agent(self.agent),
-            state(State::Settled),
-            state(State::Blocked),
-            state(State::PendingApproval),
+            state(IntentState::Settled),
+            state(IntentState::Blocked),
+            state(IntentState::PendingApproval),
         ]
         .map(|which| realm.intents(which))
     }

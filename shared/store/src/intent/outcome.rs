@@ -1,7 +1,7 @@
 //! Possible outcomes of a request, and the resulting timelines.
 
 use super::Decision;
-use domain::intent::{Entry, Event, EventType, IntentKind, Reason, State, timeline};
+use domain::intent::{Entry, Event, EventType, IntentKind, IntentState, Reason, timeline};
 use domain::money::Nanos;
 
 /// Possible outcome of a request.
@@ -21,8 +21,8 @@ impl Outcome {
 
     const fn word(self) -> &'static str {
         match self {
-            Self::Settled => State::Settled.as_str(),
-            Self::Pending => State::PendingApproval.as_str(),
+            Self::Settled => IntentState::Settled.as_str(),
+            Self::Pending => IntentState::PendingApproval.as_str(),
             Self::Blocked(reason) => reason.as_str(),
         }
     }

@@ -6,7 +6,7 @@ use super::{
     PRICE_TABLES, PRICES, REFUSED, STORE, Series, Tries, USER,
 };
 use crate::transaction::TransactionType;
-use domain::intent::{IntentKind, State};
+use domain::intent::{IntentKind, IntentState};
 use domain::mode::Mode;
 use domain::names::{is_agent_id, is_run_id};
 use domain::number::Number;
@@ -283,7 +283,7 @@ fn intents(rest: &str) -> Option<IntentIndex<'_>> {
     match rest.split_once('/')? {
         ("kind", kind) => IntentKind::parse(kind).map(|_| IntentIndex::Kind(kind)),
         ("agent", agent) => owner(agent).map(IntentIndex::Agent),
-        ("state", state) => State::parse(state).map(|_| IntentIndex::State(state)),
+        ("state", state) => IntentState::parse(state).map(|_| IntentIndex::State(state)),
         _ => None,
     }
 }

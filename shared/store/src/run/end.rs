@@ -18,14 +18,14 @@ script! {
 
 /// Final status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum RunEnd {
     /// The run succeeded; webhooks receive `agent.run.completed`.
     Completed,
     /// The run failed; webhooks receive `agent.run.failed`.
     Failed,
 }
 
-impl End {
+impl RunEnd {
     /// Returns the resulting status of the run.
     pub const fn status(self) -> RunStatus {
         match self {
@@ -62,7 +62,7 @@ pub async fn end(
     scope: &Scope<'_>,
     agent: &str,
     run: &str,
-    how: End,
+    how: RunEnd,
 ) -> Result<Ended, StoreError> {
     let status = how.status().as_str();
     let event = Event::new(how.event(), json!({ "runId": run, "status": status })).with_agent(agent);

@@ -257,7 +257,7 @@ impl Open<'_> {
 
 /// The sessions to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End<'a> {
+pub enum SessionEnd<'a> {
     /// This one.
     One(&'a str),
     /// All except this one.
@@ -270,12 +270,12 @@ pub async fn end(
     store: &Store,
     scope: &Scope<'_>,
     user: &str,
-    end: End<'_>,
+    end: SessionEnd<'_>,
     kind: &str,
 ) -> Result<bool, StoreError> {
     let (id, which, data) = match end {
-        End::One(id) => (id, "one", json!({ "sessionId": id })),
-        End::AllBut(id) => (id, "others", json!({ "allBut": id })),
+        SessionEnd::One(id) => (id, "one", json!({ "sessionId": id })),
+        SessionEnd::AllBut(id) => (id, "others", json!({ "allBut": id })),
     };
     let event: Event<'_> = about(user, kind, data);
     let keys = EndKeys {

@@ -18,7 +18,7 @@ pub const EARLIER_MAX: usize = 16;
 
 domain::words! {
     /// State of a delivery.
-    pub enum State {
+    pub enum DeliveryState {
         /// It waits for its next attempt.
         Pending = "pending",
         /// The receiver has accepted it.
@@ -77,7 +77,7 @@ pub struct Delivery {
     /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
     /// Current state.
-    pub state: State,
+    pub state: DeliveryState,
     /// Number of the audit entry that the event is derived from.
     pub seq: u64,
     /// Type of the event.
@@ -155,7 +155,7 @@ impl Delivery {
         let (event, coalesced) = event_of(words.next()?)?;
         Some(Self {
             created_at_ms,
-            state: State::parse(state)?,
+            state: DeliveryState::parse(state)?,
             seq,
             event,
             coalesced,
@@ -192,13 +192,13 @@ impl Delivery {
         if let Some(last) = self.attempts.last_mut() {
             last.redelivery_requested = true;
         }
-        self.state = State::Pending;
+        self.state = DeliveryState::Pending;
         self
     }
 
     /// Returns the delivery after one more attempt.
     #[must_use]
-    pub fn attempted(mut self, attempt: Attempt, state: State) -> Self {
+    pub fn attempted(mut self, attempt: Attempt, state: DeliveryState) -> Self {
         for earlier in &mut self.attempts {
             earlier.excerpt = None;
         }
@@ -246,9 +246,9 @@ mod tests {
             excerpt: Some(excerpt.to_owned()),
             redelivery_requested: false,
         };
-        let once = delivery.attempted(attempt("a b \"c\""), State::Pending);
+        let once = delivery.attempted(attempt("a b \"c\""), DeliveryState::Pending);
         assert_eq!(Delivery::parse(&once.text()), Some(once.clone()));
-        let twice = once.attempted(attempt("second"), State::Failed);
+        let twice = once.attempted(attempt("second"), DeliveryState::Failed);
         let excerpts: Vec<_> = twice
             .attempts
             .iter()
@@ -269,16 +269,19 @@ mod tests {
         };
         let mut delivery = Delivery {
             created_at_ms: 5,
-            state: State::Refused,
+            state: DeliveryState::Refused,
             seq: 7,
             event: EventName::AgentFrozen,
             coalesced: None,
             attempts: Vec::new(),
         };
         delivery = delivery.again();
-        assert_eq!((delivery.state, delivery.attempts_of_turn()), (State::Pending, 0));
+        assert_eq!(
+            (delivery.state, delivery.attempts_of_turn()),
+            (DeliveryState::Pending, 0)
+        );
         for at_ms in 0..EARLIER_MAX as u64 + 3 {
-            delivery = delivery.attempted(attempt(at_ms), State::Failed);
+            delivery = delivery.attempted(attempt(at_ms), DeliveryState::Failed);
         }
         assert_eq!(delivery.attempts_of_turn(), EARLIER_MAX + 3);
         delivery = delivery.again();
@@ -287,7 +290,7 @@ mod tests {
             (EARLIER_MAX, 0)
         );
         assert_eq!(delivery.attempts[0].at_ms, 3, "the oldest go");
-        delivery = delivery.attempted(attempt(99), State::Delivered);
+        delivery = delivery.attempted(attempt(99), DeliveryState::Delivered);
         assert_eq!(delivery.attempts_of_turn(), 1);
         assert_eq!(Delivery::parse(&delivery.text()), Some(delivery));
     }

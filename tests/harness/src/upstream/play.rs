@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 /// The end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum PlayEnd {
     /// Every byte was handed to the connection.
     Whole,
     /// The other side closed or reset the connection before.
@@ -26,7 +26,7 @@ pub struct Played {
     /// Bytes of a scripted body that were handed to the connection, without the transfer encoding.
     pub body_bytes: usize,
     /// The end of the answer.
-    pub end: End,
+    pub end: PlayEnd,
 }
 
 /// State of an answer that is being sent.
@@ -50,17 +50,17 @@ pub(super) async fn play(stream: &mut TcpStream, play: Play, number: usize) -> (
         .all(play.steps, play.script)
         .await
         .err()
-        .unwrap_or(End::Whole);
+        .unwrap_or(PlayEnd::Whole);
     let played = Played {
         number,
         body_bytes: player.body_bytes,
         end,
     };
-    (played, play.keep_alive && end == End::Whole)
+    (played, play.keep_alive && end == PlayEnd::Whole)
 }
 
 impl Player<'_> {
-    async fn all(&mut self, steps: Vec<Step>, script: Option<Vec<Step>>) -> Result<(), End> {
+    async fn all(&mut self, steps: Vec<Step>, script: Option<Vec<Step>>) -> Result<(), PlayEnd> {
         for step in steps {
             self.step(step).await?;
         }
@@ -77,7 +77,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    async fn step(&mut self, step: Step) -> Result<(), End> {
+    async fn step(&mut self, step: Step) -> Result<(), PlayEnd> {
         match step {
             Step::Send(bytes) => self.write(&bytes).await,
             Step::Body(bytes) => self.body(&bytes).await,
@@ -88,19 +88,19 @@ impl Player<'_> {
                 // Until the other side closes.
                 let mut sink = [0; 1024];
                 while let Ok(1..) = self.stream.read(&mut sink).await {}
-                Err(End::PeerGone)
+                Err(PlayEnd::PeerGone)
             }
             Step::Reset => self.reset(),
-            Step::BreakOff => Err(End::BrokenOff),
+            Step::BreakOff => Err(PlayEnd::BrokenOff),
         }
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), End> {
-        self.stream.write_all(bytes).await.map_err(|_| End::PeerGone)
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), PlayEnd> {
+        self.stream.write_all(bytes).await.map_err(|_| PlayEnd::PeerGone)
     }
 
     /// Writes a piece of the body, in one write with its chunk header.
-    async fn body(&mut self, bytes: &[u8]) -> Result<(), End> {
+    async fn body(&mut self, bytes: &[u8]) -> Result<(), PlayEnd> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -114,25 +114,25 @@ impl Player<'_> {
         Ok(())
     }
 
-    async fn wait(&self, over: impl Future<Output = ()>) -> Result<(), End> {
+    async fn wait(&self, over: impl Future<Output = ()>) -> Result<(), PlayEnd> {
         if !self.watches {
             over.await;
             return Ok(());
         }
         tokio::select! {
             () = over => Ok(()),
-            () = gone(self.stream) => Err(End::PeerGone),
+            () = gone(self.stream) => Err(PlayEnd::PeerGone),
         }
     }
 
-    async fn feed(&mut self, feed: &Feed) -> Result<(), End> {
+    async fn feed(&mut self, feed: &Feed) -> Result<(), PlayEnd> {
         loop {
             let piece = tokio::select! {
                 biased;
                 piece = feed.next() => piece,
                 () = gone(self.stream) => {
                     feed.note_peer_gone();
-                    return Err(End::PeerGone);
+                    return Err(PlayEnd::PeerGone);
                 }
             };
             match piece {
@@ -142,14 +142,14 @@ impl Player<'_> {
                     sent.inspect_err(|_| feed.note_peer_gone())?;
                 }
                 Some(Piece::Reset) => self.reset()?,
-                Some(Piece::BreakOff) => return Err(End::BrokenOff),
+                Some(Piece::BreakOff) => return Err(PlayEnd::BrokenOff),
             }
         }
     }
 
-    fn reset(&self) -> Result<(), End> {
+    fn reset(&self) -> Result<(), PlayEnd> {
         let _ = self.stream.set_zero_linger();
-        Err(End::BrokenOff)
+        Err(PlayEnd::BrokenOff)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{BY, FROM, approved, charge, limit};
 use crate::directed::Bench;
 use crate::directed::preconditions::{GAUGES, Gauge, before};
-use crate::model::{CEILING, Charge, Extension, State};
+use crate::model::{CEILING, Charge, ChargeState, Extension};
 use crate::snapshot::Window;
 use crate::world::{ACCOUNT, AGENTS, Checked, World, usd};
 use domain::period::Period;
@@ -39,7 +39,7 @@ async fn lost_counters(bench: &Bench<'_>) -> Checked {
             }
             world.model.charges.push(Charge {
                 amount: -i128::from(FROM),
-                ..charge("allow_lost", bench.period, FROM, State::Voided)
+                ..charge("allow_lost", bench.period, FROM, ChargeState::Voided)
             });
             if most < BY {
                 // Nothing is written, so the fields stay missing: only the reply is compared.
@@ -114,7 +114,7 @@ async fn ceilings(bench: &Bench<'_>) -> Checked {
     for by in [1024, 2048] {
         let mut world = bench.world();
         let held = u64::try_from(CEILING - 2048).map_err(|error| error.to_string())?;
-        let open = charge("allow_held", earlier, held, State::Open { due });
+        let open = charge("allow_held", earlier, held, ChargeState::Open { due });
         world.model.charges.push(open);
         world.install().await?;
         grows_from_1024(&mut world, by).await?;

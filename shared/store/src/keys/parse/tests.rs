@@ -180,7 +180,9 @@ fn every_list_is_recognised() {
     let kinds = IntentKind::ALL
         .iter()
         .map(|kind| IntentIndex::Kind(kind.as_str()));
-    let states = State::ALL.iter().map(|state| IntentIndex::State(state.as_str()));
+    let states = IntentState::ALL
+        .iter()
+        .map(|state| IntentIndex::State(state.as_str()));
     let agents = [
         IntentIndex::All,
         IntentIndex::Agent("bot"),

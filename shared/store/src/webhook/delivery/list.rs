@@ -1,6 +1,6 @@
 //! Reads deliveries of a webhook: a page, the newest, or one.
 
-use super::{Delivery, State};
+use super::{Delivery, DeliveryState};
 use crate::keys::{DeliverySet, Realm};
 use crate::page::{Order, Page, Part};
 use crate::read::Read;
@@ -43,12 +43,12 @@ impl DeliveryFilter {
         }
     }
 
-    const fn takes(self, state: State) -> bool {
+    const fn takes(self, state: DeliveryState) -> bool {
         match self {
             Self::All => true,
-            Self::Pending => matches!(state, State::Pending),
-            Self::Delivered => matches!(state, State::Delivered),
-            Self::Failed => matches!(state, State::Failed | State::Refused),
+            Self::Pending => matches!(state, DeliveryState::Pending),
+            Self::Delivered => matches!(state, DeliveryState::Delivered),
+            Self::Failed => matches!(state, DeliveryState::Failed | DeliveryState::Refused),
         }
     }
 }
