@@ -139,7 +139,7 @@ impl CallKind {
             name,
             estimate: ESTIMATE,
             cost: COST,
-            how: HoldOutcome::Settled,
+            outcome: HoldOutcome::Settled,
             extension: None,
             measured: Some(measured()),
             ended_by: None,

@@ -390,7 +390,7 @@ impl Fixture {
             },
             model: "gpt-4o".to_owned(),
             service_tier: None,
-            counts: CallShape::EMPTY,
+            shape: CallShape::EMPTY,
             upstream: Arc::clone(self.upstreams.default_upstream()),
             prices: self.prices.get(),
             estimate: Nanos::new(ESTIMATE),

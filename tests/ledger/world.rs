@@ -68,7 +68,7 @@ pub fn settlement(name: HoldName, estimate: u64, cost: u64) -> Settle {
         name,
         estimate: usd(estimate),
         cost: usd(cost),
-        how: HoldOutcome::Settled,
+        outcome: HoldOutcome::Settled,
         extension: None,
         measured: None,
         ended_by: None,
@@ -342,7 +342,7 @@ impl<'a> World<'a> {
             name: name.clone(),
             estimate: usd(estimate),
             cost: usd(cost),
-            how: match cost {
+            outcome: match cost {
                 cost if cost == estimate => HoldOutcome::Estimated,
                 0 => HoldOutcome::Released,
                 _ => HoldOutcome::Settled,

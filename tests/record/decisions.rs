@@ -215,13 +215,13 @@ async fn a_kept_charge_that_was_corrected_shows_both() {
         client.account.id, client.key_id
     );
     // As the reaper and the operator write them.
-    for (how, cost) in [("kept", 750_000_000), ("corrected", 1_000)] {
+    for (outcome, cost) in [("kept", 750_000_000), ("corrected", 1_000)] {
         let record = client.account.keys.record();
         let seq: u64 = stage
             .world
             .redis
             .command(&["HINCRBY", &record, "live_audit_seq", "1"]);
-        let line = format!("{seq} 1795000000123 A {how} {cost} {id} {hold}");
+        let line = format!("{seq} 1795000000123 A {outcome} {cost} {id} {hold}");
         let _: u64 = stage
             .world
             .redis

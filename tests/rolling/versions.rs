@@ -71,7 +71,7 @@ fn settle(name: HoldName, estimate: u64, cost: u64) -> Settle {
         name,
         estimate: Nanos::new(estimate).expect("an amount"),
         cost: Nanos::new(cost).expect("an amount"),
-        how: HoldOutcome::Settled,
+        outcome: HoldOutcome::Settled,
         extension: None,
         measured: None,
         ended_by: None,

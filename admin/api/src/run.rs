@@ -123,13 +123,13 @@ pub async fn end(call: Call) -> Answer {
     let (agent, run) = (call.agent()?, run_id(&call)?);
     let body = call.body()?.only(&["status"])?;
     let status = body.string("status")?.required("status")?;
-    let how = match status.as_str() {
+    let end = match status.as_str() {
         "completed" => RunEnd::Completed,
         "failed" => RunEnd::Failed,
         _ => return Err(Problem::validation("status must be completed or failed.")),
     };
     agent::require(&call, agent).await?;
-    match end_run(&call.state.store, &call.scope(), agent, run, how).await? {
+    match end_run(&call.state.store, &call.scope(), agent, run, end).await? {
         Ended::Done | Ended::Already => show(&call, agent, run).await,
         Ended::Missing => Err(no_run(run)),
         Ended::Otherwise => {

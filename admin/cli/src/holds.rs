@@ -71,7 +71,7 @@ impl Holds {
                 let end = HoldEnd {
                     cost: actual,
                     above_estimate,
-                    how: HoldOutcome::Settled,
+                    outcome: HoldOutcome::Settled,
                 };
                 resolve(context, &target, end).await
             }
@@ -79,7 +79,7 @@ impl Holds {
                 let end = HoldEnd {
                     cost: Nanos::ZERO,
                     above_estimate: false,
-                    how: HoldOutcome::Released,
+                    outcome: HoldOutcome::Released,
                 };
                 resolve(context, &target, end).await
             }
@@ -114,7 +114,7 @@ struct HoldEnd {
     cost: Nanos,
     /// The operator confirmed a cost above the estimate.
     above_estimate: bool,
-    how: HoldOutcome,
+    outcome: HoldOutcome,
 }
 
 async fn resolve(context: &Context, target: &Target, end: HoldEnd) -> Result<Report, Failure> {
@@ -133,7 +133,7 @@ async fn resolve(context: &Context, target: &Target, end: HoldEnd) -> Result<Rep
         name: hold.name,
         estimate: hold.estimate,
         cost,
-        how: end.how,
+        outcome: end.outcome,
         extension: None,
         measured: None,
         ended_by: Some(EndedBy::Operator {

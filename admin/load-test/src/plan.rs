@@ -140,7 +140,7 @@ impl Plan {
         let bodies = self.bodies_with(limited);
         let estimates = bodies.iter().map(|body| {
             let chat = chat::parse_call(Endpoint::Chat, true, body.as_bytes()).ok()?;
-            Some(prices.estimate(&chat.shape())?.get())
+            Some(prices.estimate(&chat.named_shape())?.get())
         });
         let dearest = estimates.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
         let approved: u64 = self

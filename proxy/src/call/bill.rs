@@ -19,7 +19,7 @@ pub struct Bill {
     /// The amount to charge.
     pub cost: Nanos,
     /// Method by which the cost was determined, as in the audit trail.
-    pub how: HoldOutcome,
+    pub outcome: HoldOutcome,
     /// The usage that the provider reported, if any. Of a stream, only the usage that determined the cost.
     pub usage: Option<Usage>,
     /// The reason why the latest usage that the provider reported does not count.
@@ -111,7 +111,7 @@ impl Bill {
     /// less than the cost that the provider reports, if reported costs are used. `held` is never less than the
     /// estimate, since reasoning is not seen.
     fn new(actual: Option<ActualCost>, reported: Option<Nanos>, held: Nanos) -> Self {
-        let (computed, how) = match actual {
+        let (computed, outcome) = match actual {
             Some(actual) => (actual.cost, HoldOutcome::Settled),
             None => (held, HoldOutcome::Estimated),
         };
@@ -119,14 +119,14 @@ impl Bill {
         Self {
             web_search: actual.is_some_and(|actual| actual.web_search),
             reported_cost,
-            ..Self::without_usage(reported_cost.unwrap_or(computed), how)
+            ..Self::without_usage(reported_cost.unwrap_or(computed), outcome)
         }
     }
 
-    const fn without_usage(cost: Nanos, how: HoldOutcome) -> Self {
+    const fn without_usage(cost: Nanos, outcome: HoldOutcome) -> Self {
         Self {
             cost,
-            how,
+            outcome,
             usage: None,
             bad_usage: None,
             tier_reported: None,
@@ -178,7 +178,7 @@ impl Bill {
                 cache_write_30m_tokens: usage.cache_write_30m_tokens,
                 audio_input_tokens: usage.prompt_audio_tokens,
                 audio_output_tokens: usage.completion_audio_tokens,
-                long_cache: request.counts.long_cache,
+                long_cache: request.shape.long_cache,
                 ..billing
             },
             None => billing,
@@ -187,7 +187,7 @@ impl Bill {
 
     /// Returns the cost if the provider's usage determined it.
     pub fn actual(&self) -> Option<Nanos> {
-        (self.how == HoldOutcome::Settled).then_some(self.cost)
+        (self.outcome == HoldOutcome::Settled).then_some(self.cost)
     }
 }
 

@@ -33,7 +33,7 @@ pub struct CallRequest {
     /// `service_tier`
     pub service_tier: Option<String>,
     /// The shape of the call, on which its price depends; without model and service tier.
-    pub counts: CallShape<'static>,
+    pub shape: CallShape<'static>,
     /// The upstream that serves the model.
     pub upstream: Arc<Upstream>,
     /// The prices of the estimate. The settlement uses the same ones.
@@ -64,7 +64,7 @@ impl CallRequest {
             model: &self.price_name(),
             service_tier: self.service_tier.as_deref(),
             tier_is_reported: self.upstream.identity().reports_tier(),
-            ..self.counts
+            ..self.shape
         };
         price(&self.prices, &shape)
     }
@@ -95,8 +95,8 @@ impl CallRequest {
             tier_asked: self.service_tier.as_deref(),
             tier_reported,
             usage,
-            web_search: self.counts.web_search,
-            long_cache: self.counts.long_cache,
+            web_search: self.shape.web_search,
+            long_cache: self.shape.long_cache,
         })
     }
 
@@ -189,7 +189,7 @@ impl RequestParser {
             estimate: None,
             prices: self.prices.get(),
             service_tier: body.service_tier.as_deref().map(str::to_owned),
-            counts: body.counts,
+            shape: body.shape,
             model: body.model.into_owned(),
             endpoint,
             stream,

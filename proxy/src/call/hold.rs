@@ -103,7 +103,7 @@ impl HoldSettler {
         &self,
         hold: OpenHold,
         cost: Nanos,
-        how: HoldOutcome,
+        outcome: HoldOutcome,
         measured: Option<Measured>,
     ) -> Settlement {
         let OpenHold {
@@ -117,7 +117,7 @@ impl HoldSettler {
             name,
             estimate,
             cost,
-            how,
+            outcome,
             extension,
             measured,
             ended_by: None,

@@ -48,7 +48,7 @@ pub struct ApprovedCall<'a> {
     /// In USD.
     pub charged: &'a str,
     /// Method by which the cost was determined, as in the audit trail.
-    pub how: &'static str,
+    pub outcome: &'static str,
     /// Outcome of the settlement.
     pub settlement: Settlement,
     /// Name of the upstream, as in metrics.
@@ -161,7 +161,7 @@ impl RequestTrace {
             model = call.model,
             estimate.usd = call.estimate,
             charged.usd = call.charged,
-            charged.how = call.how,
+            charged.how = call.outcome,
             settlement = call.settlement.as_str(),
             stream.end = call.stream_end,
             upstream.name = call.upstream,

@@ -77,7 +77,7 @@ impl Settler {
             run_id: &request.run.id,
             estimate: &settled.estimated_usd,
             actual: settled.bill.actual().map(|_| &*settled.charged_usd),
-            charged_failure: end != CallEnd::Completed && settled.bill.how == HoldOutcome::Estimated,
+            charged_failure: end != CallEnd::Completed && settled.bill.outcome == HoldOutcome::Estimated,
         }
         .set_on(&mut reply);
         Completed {
@@ -99,7 +99,10 @@ impl Settler {
         self.count(request, &hold, &bill, &exchange);
         let measured = bill.measured(request, &exchange);
         let (allow_id, estimated_usd) = (hold.name.allow_id.clone(), hold.estimate.usd());
-        let settlement = self.holds.settle(hold, bill.cost, bill.how, Some(measured)).await;
+        let settlement = self
+            .holds
+            .settle(hold, bill.cost, bill.outcome, Some(measured))
+            .await;
         trace.end_stage(&self.metrics, Stage::Settle);
         let charged_usd = bill.cost.usd();
         trace.record_approval(&ApprovedCall {
@@ -108,7 +111,7 @@ impl Settler {
             model: &request.model,
             estimate: &estimated_usd,
             charged: &charged_usd,
-            how: bill.how.as_str(),
+            outcome: bill.outcome.as_str(),
             settlement,
             upstream: &request.upstream.identity().provider,
             stream_end: exchange.stream.map(|_| exchange.end.as_str()),

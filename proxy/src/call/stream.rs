@@ -268,7 +268,7 @@ impl StreamedCall {
         let comment = (wants_cost && knows_cost).then(|| cost_comment(&settled.charged_usd));
         let failure = end.events(
             request.usage_reader().format(),
-            settled.bill.how,
+            settled.bill.outcome,
             reader.filter().events(),
             (&settled.allow_id, &request.model),
         );

@@ -33,8 +33,8 @@ pub enum Item {
         /// The final charge.
         cost_nanos: u64,
         /// The call's end, as in the audit trail.
-        #[serde(with = "how")]
-        how: HoldOutcome,
+        #[serde(rename = "how", with = "hold_outcome")]
+        outcome: HoldOutcome,
         /// The current charge if the last extension of the hold, whose reply was lost, took effect.
         #[serde(default)]
         extension_nanos: Option<u64>,
@@ -64,7 +64,7 @@ impl Item {
             name,
             estimate,
             cost,
-            how,
+            outcome,
             extension,
             measured,
             // Only an edge queues settlements.
@@ -74,7 +74,7 @@ impl Item {
             name: to_words(name),
             estimate_nanos: estimate.get(),
             cost_nanos: cost.get(),
-            how,
+            outcome,
             extension_nanos: extension.map(Nanos::get),
             measured: measured.as_ref().map(Measured::to_word),
             epoch: origin.ledger.epoch.clone(),
@@ -142,7 +142,7 @@ impl Item {
         let Self::Settle {
             estimate_nanos,
             cost_nanos,
-            how,
+            outcome,
             extension_nanos,
             measured,
             ..
@@ -154,7 +154,7 @@ impl Item {
             name: self.name(),
             estimate: Nanos::from_stored(*estimate_nanos),
             cost: Nanos::from_stored(*cost_nanos),
-            how: *how,
+            outcome: *outcome,
             extension: extension_nanos.map(Nanos::from_stored),
             measured: measured.as_deref().and_then(Measured::parse),
             ended_by: None,
@@ -168,13 +168,13 @@ fn to_words(name: HoldName) -> [String; 4] {
 
 /// The outcome of a call in a journal. A word of a later version makes the line unreadable, so that it is left to that
 /// version.
-mod how {
+mod hold_outcome {
     use super::HoldOutcome;
     use serde::de::{Deserialize, Deserializer, Error};
     use serde::ser::Serializer;
 
-    pub fn serialize<S: Serializer>(how: &HoldOutcome, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(how.as_str())
+    pub fn serialize<S: Serializer>(outcome: &HoldOutcome, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(outcome.as_str())
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HoldOutcome, D::Error> {
@@ -193,7 +193,7 @@ mod tests {
             name: ["acct_1", "bot", "r", "allow_1"].map(str::to_owned),
             estimate_nanos: 100,
             cost_nanos: 170,
-            how: HoldOutcome::Settled,
+            outcome: HoldOutcome::Settled,
             extension_nanos: Some(250),
             measured: Some("chat.completions,0,,9,0,12,812,,completed,0".to_owned()),
             epoch: "abc".to_owned(),

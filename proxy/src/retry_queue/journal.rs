@@ -250,7 +250,7 @@ pub(super) mod tests {
             name: ["acct_1", "bot", "r", id].map(str::to_owned),
             estimate_nanos: 100,
             cost_nanos: 170,
-            how: HoldOutcome::Settled,
+            outcome: HoldOutcome::Settled,
             extension_nanos: None,
             measured: None,
             epoch: EPOCH.to_owned(),

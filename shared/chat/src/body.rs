@@ -14,8 +14,8 @@ pub struct RequestBody<'a> {
     pub service_tier: Option<Cow<'a, str>>,
     /// Whether the caller requests a stream of events.
     pub stream: bool,
-    /// Counts that determine the price. [`shape`](Self::shape) adds the names.
-    pub counts: CallShape<'static>,
+    /// Counts that determine the price. [`named_shape`](Self::named_shape) adds the names.
+    pub shape: CallShape<'static>,
     /// See [`check_choice`](Self::check_choice).
     pub(super) choice: Option<&'static str>,
     /// The key that limits the answer, for the error that reports a missing limit.
@@ -27,7 +27,7 @@ pub struct RequestBody<'a> {
 impl<'a> RequestBody<'a> {
     /// Checks that the answer has a limit if one is `required` (`proxy.require_token_limit`).
     pub const fn check_token_limit(&self, required: bool) -> Result<(), BodyError> {
-        if required && self.counts.unlimited {
+        if required && self.shape.unlimited {
             return Err(BodyError::MissingTokenLimit { key: self.limit_key });
         }
         Ok(())
@@ -57,12 +57,12 @@ impl<'a> RequestBody<'a> {
         self.splice.as_ref()
     }
 
-    /// Returns the shape of the call, which determines its price.
-    pub fn shape(&self) -> CallShape<'_> {
+    /// Returns the shape of the call with its names, which determines its price.
+    pub fn named_shape(&self) -> CallShape<'_> {
         CallShape {
             model: &self.model,
             service_tier: self.service_tier.as_deref(),
-            ..self.counts
+            ..self.shape
         }
     }
 }

@@ -95,9 +95,9 @@ impl<'a> EmbeddingsFields<'a> {
             model,
             service_tier: self.common.service_tier()?,
             stream: false,
-            counts: CallShape {
+            shape: CallShape {
                 token_ids: self.input.token_ids,
-                ..self.prompt.counts()
+                ..self.prompt.shape()
             },
             choice: self.common.choice,
             limit_key: "",

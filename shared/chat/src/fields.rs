@@ -146,7 +146,7 @@ impl<'a> ChatFields<'a> {
             model,
             service_tier: self.common.service_tier()?,
             stream,
-            counts: CallShape {
+            shape: CallShape {
                 predicted_bytes: self.predicted.bytes as u64,
                 predicted_parts: self.predicted.parts as u64,
                 completion_tokens: newer.or(older).unwrap_or(COMPLETION_TOKENS_DEFAULT),
@@ -154,7 +154,7 @@ impl<'a> ChatFields<'a> {
                 n: n.unwrap_or(1),
                 audio_output: self.audio_output,
                 web_search: self.web_search,
-                ..self.prompt.counts()
+                ..self.prompt.shape()
             },
             choice: self.common.choice,
             limit_key: "max_completion_tokens",

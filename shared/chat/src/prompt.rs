@@ -52,7 +52,7 @@ pub(super) struct Prompt {
 
 impl Prompt {
     /// Returns the counts of a call with this prompt and without an answer.
-    pub(super) const fn counts(&self) -> CallShape<'static> {
+    pub(super) const fn shape(&self) -> CallShape<'static> {
         CallShape {
             prompt_bytes: self.bytes as u64,
             framed: self.framed as u64,

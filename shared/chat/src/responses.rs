@@ -190,11 +190,11 @@ impl<'a> ResponsesFields<'a> {
             model,
             service_tier: self.common.service_tier()?,
             stream,
-            counts: CallShape {
+            shape: CallShape {
                 completion_tokens: limit.unwrap_or(COMPLETION_TOKENS_DEFAULT),
                 unlimited: limit.is_none(),
                 audio_output: self.audio_output,
-                ..self.prompt.counts()
+                ..self.prompt.shape()
             },
             choice: self.common.choice,
             limit_key: "max_output_tokens",

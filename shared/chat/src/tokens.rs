@@ -99,7 +99,7 @@ fn held(messages: &[Value]) -> u64 {
 fn held_for(body: &Value) -> u64 {
     let body = body.to_string();
     let read = crate::parse_call(Endpoint::Chat, false, body.as_bytes()).unwrap();
-    TABLE.estimate(&read.shape()).unwrap().get()
+    TABLE.estimate(&read.named_shape()).unwrap().get()
 }
 
 /// Counts chat messages as OpenAI documents: three tokens for each message, the tokens of each of its values, one more

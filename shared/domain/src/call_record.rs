@@ -141,7 +141,7 @@ impl CallRecord {
             HoldOutcome::Voided,
         ]
         .iter()
-        .any(|how| self.outcome == how.as_str())
+        .any(|outcome| self.outcome == outcome.as_str())
     }
 
     /// Calls that it counts as: none for a denial, nor for one whose charge was given back.
@@ -263,11 +263,11 @@ mod tests {
             (DENIED, Some("daily_limit"))
         );
         assert_eq!((denied.decided_ms, denied.day), (AT_MS, AT_MS / DAY_MS));
-        let of = |how: &str| record(&format!("A {how} 0 {ID} H 200 20777 202611 0 ,,,,,, {MEMO}"));
+        let of = |outcome: &str| record(&format!("A {outcome} 0 {ID} H 200 20777 202611 0 ,,,,,, {MEMO}"));
         assert_eq!((of("voided").calls(), of("voided").denials()), (0, 0));
         assert_eq!((of("unsent").calls(), of("unsent").denials()), (0, 1));
         assert!(of("kept").is_kept() && !of("corrected").is_kept());
-        let follows = |how| of(how).can_follow_kept();
+        let follows = |outcome| of(outcome).can_follow_kept();
         assert_eq!(
             ["settled", "released", "kept", "estimated", "corrected", "voided"].map(follows),
             [false, false, false, true, true, true]

@@ -122,7 +122,7 @@ pub fn late_day(entry: &Entry) -> Option<u64> {
 }
 
 /// Effect of a hold's end. Earlier sealed entries tell whether it was kept.
-fn ended(entry: &Entry, how: HoldOutcome) -> Option<Effect<'_>> {
+fn ended(entry: &Entry, outcome: HoldOutcome) -> Option<Effect<'_>> {
     let (agent, id) = (entry.agent.as_deref()?, entry.id.as_str());
     let charged = nanos(entry, "chargedNanos")?;
     let estimate = nanos(entry, "estimateNanos")?;
@@ -132,7 +132,7 @@ fn ended(entry: &Entry, how: HoldOutcome) -> Option<Effect<'_>> {
         otherwise,
         after_kept,
     };
-    Some(match how {
+    Some(match outcome {
         HoldOutcome::Settled | HoldOutcome::Released => Effect::Charged(agent, Amounts::call(charged)),
         HoldOutcome::Kept => Effect::Kept {
             agent,
@@ -179,22 +179,22 @@ mod tests {
         entry
     }
 
-    fn ended(how: &str, cost: u64) -> Entry {
+    fn ended(outcome: &str, cost: u64) -> Entry {
         let today = Period::at(LATE_MS).day;
         // Approved a minute before midnight, ended ten minutes later.
-        let rest = format!("A {how} {cost} {ID} H 200 {today} 202611 0 ,,,,,, {MEMO}");
+        let rest = format!("A {outcome} {cost} {ID} H 200 {today} 202611 0 ,,,,,, {MEMO}");
         entry(LATE_MS + 600_000, &rest)
     }
 
     #[test]
     fn a_call_counts_on_the_day_of_its_approval() {
         let today = Period::at(LATE_MS).day;
-        for (how, cost, expected) in [
+        for (outcome, cost, expected) in [
             ("settled", 120, Amounts::call(120)),
             ("released", 0, Amounts::call(0)),
         ] {
             assert_eq!(
-                effect_of(&ended(how, cost)),
+                effect_of(&ended(outcome, cost)),
                 Some((today, Effect::Charged("bot", expected)))
             );
         }
@@ -203,14 +203,14 @@ mod tests {
     #[test]
     fn a_call_is_late_a_day_after_the_end_of_its_day() {
         let today = Period::at(LATE_MS).day;
-        let of = |at_ms: u64, how: &str| {
-            let rest = format!("A {how} 0 {ID} H 200 {today} 202611 0 ,,,,,, {MEMO}");
+        let of = |at_ms: u64, outcome: &str| {
+            let rest = format!("A {outcome} 0 {ID} H 200 {today} 202611 0 ,,,,,, {MEMO}");
             late_day(&entry(at_ms, &rest))
         };
         let end_ms = (today + 2) * DAY_MS;
         assert_eq!(of(end_ms - 1, "settled"), None);
-        for how in ["settled", "kept", "voided"] {
-            assert_eq!(of(end_ms, how), Some(today), "{how}");
+        for outcome in ["settled", "kept", "voided"] {
+            assert_eq!(of(end_ms, outcome), Some(today), "{outcome}");
         }
         let denied = format!("D daily_limit {ID} 75 ,,,,,, {MEMO}");
         assert_eq!(late_day(&entry(end_ms, &denied)), None);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_kept_hold_adds_the_difference_only() {
-        let of = |how, cost| match effect_of(&ended(how, cost)).unwrap().1 {
+        let of = |outcome, cost| match effect_of(&ended(outcome, cost)).unwrap().1 {
             Effect::Kept { id, amounts, .. } => (id.to_owned(), amounts, Amounts::NONE),
             Effect::Ended {
                 id,
@@ -226,7 +226,7 @@ mod tests {
                 after_kept,
                 ..
             } => (id.to_owned(), otherwise, after_kept),
-            other => panic!("{how}: {other:?}"),
+            other => panic!("{outcome}: {other:?}"),
         };
         let id = || ID.to_owned();
         assert_eq!(of("kept", 200), (id(), Amounts::call(200), Amounts::NONE));

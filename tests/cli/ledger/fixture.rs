@@ -342,7 +342,7 @@ pub async fn settle(store: &Store, name: HoldName) {
         name,
         estimate: Nanos::new(2_000_000_000).unwrap(),
         cost: Nanos::new(COST).unwrap(),
-        how: HoldOutcome::Settled,
+        outcome: HoldOutcome::Settled,
         extension: None,
         measured: None,
         ended_by: None,

@@ -87,7 +87,7 @@ async fn traffic_raises_no_alarm_and_hides_none() {
                 name,
                 estimate: Nanos::new(2_000_000_000).unwrap(),
                 cost: Nanos::new(1_000_000_001).unwrap(),
-                how: HoldOutcome::Settled,
+                outcome: HoldOutcome::Settled,
                 extension: None,
                 measured: None,
                 ended_by: None,

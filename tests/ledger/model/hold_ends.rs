@@ -34,7 +34,7 @@ impl Model {
 
     /// The expected answer of `settle`.
     pub fn settle(&mut self, settle: &Settle, ended_by: Option<&EndedBy>, at: Window) -> Settled {
-        let (id, how) = (settle.name.allow_id.as_str(), settle.how);
+        let (id, outcome) = (settle.name.allow_id.as_str(), settle.outcome);
         let (estimate, cost) = (settle.estimate.get(), settle.cost.get());
         if self.tombstones.contains_key(id) {
             return Settled::Missing;
@@ -47,9 +47,13 @@ impl Model {
             return Settled::Mismatch;
         }
         // Only a caller that knows the real cost corrects a kept hold.
-        let corrected = self.kept(id).is_some() && how != HoldOutcome::Estimated;
-        let how = if corrected { HoldOutcome::Corrected } else { how };
-        self.ended(found, (how, cost), (ended_by, settle.measured.as_ref()), at);
+        let corrected = self.kept(id).is_some() && outcome != HoldOutcome::Estimated;
+        let outcome = if corrected {
+            HoldOutcome::Corrected
+        } else {
+            outcome
+        };
+        self.ended(found, (outcome, cost), (ended_by, settle.measured.as_ref()), at);
         self.charges[found].amount += i128::from(cost) - i128::from(held);
         self.charges[found].state = ChargeState::Settled;
         Settled::Done
@@ -59,13 +63,13 @@ impl Model {
     fn ended(
         &mut self,
         charge: usize,
-        (how, cost): (HoldOutcome, u64),
+        (outcome, cost): (HoldOutcome, u64),
         (ended_by, measured): (Option<&EndedBy>, Option<&Measured>),
         at: Window,
     ) {
         let charge = &self.charges[charge];
         let text = self.hold_text(charge);
-        let (how, id) = (how.as_str(), &charge.id);
+        let (outcome, id) = (outcome.as_str(), &charge.id);
         let version = match (ended_by, measured) {
             (_, Some(measured)) if !measured.billing.is_ordinary() => "v4 ",
             (Some(_), _) => "v3 ",
@@ -74,7 +78,7 @@ impl Model {
         };
         let words = [ended_by.map(EndedBy::to_word), measured.map(Measured::to_word)];
         let words: String = words.into_iter().flatten().map(|word| word + " ").collect();
-        let line = format!("{version}A {how} {cost} {id} {words}{text}");
+        let line = format!("{version}A {outcome} {cost} {id} {words}{text}");
         self.log.push((at, line));
     }
 

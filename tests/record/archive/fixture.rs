@@ -180,9 +180,9 @@ pub fn line(n: u64, at_ms: u64) -> (String, Option<String>) {
             (denied, Some(id))
         }
         _ => {
-            let how = if n.is_multiple_of(4) { "kept" } else { "settled" };
+            let outcome = if n.is_multiple_of(4) { "kept" } else { "settled" };
             let ended = format!(
-                "{at_ms} A {how} {n} {id} H {n} 20775 202611 1 0:10:,3::,5:100:2,6::4,7::4,1:10:,8:5000:0 acct_1 {agent} - vk_1 - m"
+                "{at_ms} A {outcome} {n} {id} H {n} 20775 202611 1 0:10:,3::,5:100:2,6::4,7::4,1:10:,8:5000:0 acct_1 {agent} - vk_1 - m"
             );
             (ended, Some(id))
         }

@@ -67,11 +67,11 @@ fn written(lines: &[Line], today: u64) -> Vec<(u64, String)> {
     let mut later: Vec<String> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let id = format!("allow_01KAH3V9J8{at:016}");
-        let ended = |how: &str, cost: u64, agent: u8, ago: u64, estimate: u64| {
+        let ended = |outcome: &str, cost: u64, agent: u8, ago: u64, estimate: u64| {
             let day = today - ago;
             let month = Period::at(day * DAY_MS).month;
             format!(
-                "A {how} {cost} {id} H {estimate} {day} {month} 0 ,,,,,, acct_x bot-{agent} - vk_1 p1 gpt-4o"
+                "A {outcome} {cost} {id} H {estimate} {day} {month} 0 ,,,,,, acct_x bot-{agent} - vk_1 p1 gpt-4o"
             )
         };
         let spend = |agent: u8, nanos: u64, words: &str| {
@@ -84,9 +84,9 @@ fn written(lines: &[Line], today: u64) -> Vec<(u64, String)> {
             Line::Estimated(agent, ago, nanos) => ended("estimated", *nanos, *agent, *ago, *nanos),
             Line::Voided(agent, ago) => ended("voided", 0, *agent, *ago, 99),
             Line::Kept(agent, ago, nanos, then) => {
-                if let Some((how, cost)) = then {
-                    let cost = if *how == "estimated" { *nanos } else { *cost };
-                    later.push(ended(how, cost, *agent, *ago, *nanos));
+                if let Some((outcome, cost)) = then {
+                    let cost = if *outcome == "estimated" { *nanos } else { *cost };
+                    later.push(ended(outcome, cost, *agent, *ago, *nanos));
                 }
                 ended("kept", *nanos, *agent, *ago, *nanos)
             }
@@ -150,11 +150,11 @@ fn recomputed(export: &[Value]) -> BTreeMap<u64, Model> {
                 continue;
             }
             ("spend.requested", "settled") => (at, 0, nanos("amountNanos")),
-            ("decision.approved" | "decision.voided", how) => {
+            ("decision.approved" | "decision.voided", outcome) => {
                 let id = entry["id"].as_str().unwrap();
                 let (charged, estimate) = (nanos("chargedNanos"), nanos("estimateNanos"));
                 let was_kept = kept.remove(id);
-                let (calls, spent) = match (how, was_kept) {
+                let (calls, spent) = match (outcome, was_kept) {
                     ("kept", _) => {
                         kept.insert(id);
                         (1, charged)

@@ -57,7 +57,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     };
     let snapshot = read_snapshot(call, &subject).await?;
     let plan = call.plan(&snapshot.plan)?;
-    let mut shape = chat.shape();
+    let mut shape = chat.named_shape();
     shape.model = &price_name;
     shape.tier_is_reported = served.reports_tier();
     if !more.is_empty() {

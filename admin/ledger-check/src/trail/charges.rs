@@ -170,12 +170,12 @@ impl Charges {
                     day: fields.number("day")?,
                     month: fields.number("month")?,
                 };
-                let how = HoldOutcome::parse(fields.text("outcome")?).ok_or(MissingField)?;
+                let outcome = HoldOutcome::parse(fields.text("outcome")?).ok_or(MissingField)?;
                 let charged = i128::from(charged);
                 // The entry of the kept hold has the amount that was charged. The estimate in the entry of a correction
                 // comes from the hold, which may have been edited since.
-                let kept = self.charged_while_kept(&entry.id, how, (period.day, charged));
-                let unread = (how == HoldOutcome::Corrected).then_some(i128::from(estimate));
+                let kept = self.charged_while_kept(&entry.id, outcome, (period.day, charged));
+                let unread = (outcome == HoldOutcome::Corrected).then_some(i128::from(estimate));
                 let before = kept.or(unread).unwrap_or(0);
                 Ok(Some(Charge {
                     agent: agent()?,
@@ -198,11 +198,11 @@ impl Charges {
 
     /// Returns the charge of a hold that was kept before, in nano-USD. Remembers `kept`, its day and charge, if this
     /// entry keeps it.
-    fn charged_while_kept(&mut self, id: &str, how: HoldOutcome, kept: (u64, i128)) -> Option<i128> {
+    fn charged_while_kept(&mut self, id: &str, outcome: HoldOutcome, kept: (u64, i128)) -> Option<i128> {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
         let id = hasher.finish();
-        if how != HoldOutcome::Kept {
+        if outcome != HoldOutcome::Kept {
             return self.kept.remove(&id).map(|(_, charged)| charged);
         }
         if self.kept.len() >= KEPT_MANY {

@@ -30,7 +30,7 @@ fn request() -> CallRequest {
         },
         model: "m".to_owned(),
         service_tier: None,
-        counts: CallShape::EMPTY,
+        shape: CallShape::EMPTY,
         upstream: crate::fixture::upstream(),
         prices: Arc::new(PriceTable::from_toml(&[settings, MODELS].concat()).unwrap()),
         estimate: Some(ESTIMATE),
@@ -64,7 +64,7 @@ const USAGE: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
 
 fn bill(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> (Nanos, HoldOutcome) {
     let bill = Bill::of_whole(request, ESTIMATE, answer);
-    (bill.cost, bill.how)
+    (bill.cost, bill.outcome)
 }
 
 fn settled(nanos: u64) -> (Nanos, HoldOutcome) {
@@ -136,7 +136,7 @@ fn a_usage_beyond_the_bound_of_the_upstream_keeps_the_estimate() {
     ] {
         let events = [TEXT, USAGE_OF_FLEX, "[DONE]"];
         let bill = bill_of_stream(&bounded(tokens_max), &events, CallEnd::Completed);
-        assert_eq!((bill.cost, bill.how), expected, "{tokens_max}");
+        assert_eq!((bill.cost, bill.outcome), expected, "{tokens_max}");
         assert_eq!((bill.usage.is_none(), bill.bad_usage), (fault.is_some(), fault));
     }
 }
@@ -166,7 +166,7 @@ fn tier_search_and_encoding_are_considered() {
     // Nothing confirms that the provider knows the tier, so the call is priced without it.
     assert_eq!(bill(&asked, &answer(200, USAGE)), settled(138_000));
     let searching = CallRequest {
-        counts: CallShape {
+        shape: CallShape {
             web_search: true,
             ..CallShape::EMPTY
         },
@@ -322,7 +322,7 @@ fn what_else_determines_the_charge_is_recorded() {
     let tokens = ",reasoning=80,written=400,written12h=300,written30m=100,audioin=50,audioout=20";
     assert_eq!(details(&request(), &answer(200, DETAILED)), tokens);
     let asking = CallRequest {
-        counts: CallShape {
+        shape: CallShape {
             web_search: true,
             long_cache: true,
             ..CallShape::EMPTY
@@ -373,7 +373,7 @@ const USAGE_OF_FLEX: &str =
 #[test]
 fn a_stream_costs_the_usage_of_its_whole_answer() {
     let bill = bill_of_stream(&request(), &[TEXT, USAGE_OF_FLEX, "[DONE]"], CallEnd::Completed);
-    assert_eq!((bill.cost, bill.how), settled(69_000));
+    assert_eq!((bill.cost, bill.outcome), settled(69_000));
     assert_eq!(bill.usage.map(|usage| usage.completion_tokens), Some(12));
     assert_eq!(bill.tier_reported.as_deref(), Some("flex"));
 }
@@ -385,7 +385,7 @@ fn a_stream_without_that_costs_what_was_held() {
         let bill = bill_of_stream(&request(), events, CallEnd::ProviderBrokeOff);
         let held = (HELD, HoldOutcome::Estimated);
         assert_eq!(
-            (bill.cost, bill.how, bill.usage.is_some()),
+            (bill.cost, bill.outcome, bill.usage.is_some()),
             (held.0, held.1, false)
         );
     }
@@ -393,7 +393,7 @@ fn a_stream_without_that_costs_what_was_held() {
     let bill = bill_of_stream(&request(), &[dear, TEXT], CallEnd::ProviderBrokeOff);
     let cost = Nanos::from_stored(9 * 2_000 + 1_200 * 10_000);
     assert_eq!(
-        (bill.cost, bill.how),
+        (bill.cost, bill.outcome),
         (cost, HoldOutcome::Estimated),
         "the usage so far"
     );

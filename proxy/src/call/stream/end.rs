@@ -89,12 +89,12 @@ impl StreamEnd {
     pub fn events(
         self,
         format: Format,
-        how: HoldOutcome,
+        outcome: HoldOutcome,
         number: u64,
         (id, model): (&str, &str),
     ) -> Option<Bytes> {
         let (code, message) = self.error()?;
-        let charged = match how {
+        let charged = match outcome {
             HoldOutcome::Estimated => "What is charged is at least what was held.",
             _ => "What is charged is what the provider reported.",
         };
@@ -142,13 +142,13 @@ mod tests {
             (StreamEnd::HoldUndecided, Some("service_unavailable")),
             (StreamEnd::Stopped, Some("stream_stopped")),
         ] {
-            for (format, how, charged) in [
+            for (format, outcome, charged) in [
                 (Format::Chat, HoldOutcome::Settled, "provider reported."),
                 (Format::Chat, HoldOutcome::Estimated, "what was held."),
                 (Format::Responses, HoldOutcome::Estimated, "what was held."),
             ] {
                 let events = end
-                    .events(format, how, 7, ("allow_1", "m"))
+                    .events(format, outcome, 7, ("allow_1", "m"))
                     .map(|events| String::from_utf8(events.to_vec()).unwrap());
                 let data = events.as_deref().map(|events| {
                     let data = events.strip_prefix("event: error\ndata: ").unwrap();

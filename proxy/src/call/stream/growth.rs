@@ -42,7 +42,7 @@ impl Growth {
         Self {
             held,
             step: held.max(STEP_MIN),
-            from: if request.counts.unlimited { 0 } else { ignored },
+            from: if request.shape.unlimited { 0 } else { ignored },
         }
     }
 

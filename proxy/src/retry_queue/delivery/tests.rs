@@ -72,7 +72,7 @@ fn settlement(epoch: &str) -> Item {
         name: ["acct_1", "bot", "r", "allow_2"].map(str::to_owned),
         estimate_nanos: 100,
         cost_nanos: 170,
-        how: HoldOutcome::Settled,
+        outcome: HoldOutcome::Settled,
         extension_nanos: None,
         measured: None,
         epoch: epoch.to_owned(),

@@ -13,10 +13,10 @@ fn is_long(top: &str, part: &str) -> [bool; 2] {
         r#"{{"model":"m"{top},"input":[{{"role":"user","content":[{{"type":"input_text","text":"hi"{part}}}]}}]}}"#
     );
     [
-        parse(chat.as_bytes()).expect(&chat).counts.long_cache,
+        parse(chat.as_bytes()).expect(&chat).shape.long_cache,
         responses::parse(response.as_bytes())
             .expect(&response)
-            .counts
+            .shape
             .long_cache,
     ]
 }
@@ -69,8 +69,8 @@ fn a_lifetime_is_read_for_anthropics_models() {
         assert_eq!(is_long(&member, ""), [long; 2], "{member}");
         assert_eq!(is_long("", &member), [long; 2], "{member}");
         let message = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"hi"{member}}}]}}"#);
-        let counts = parse(message.as_bytes()).expect(&message).counts;
-        assert_eq!(counts.long_cache, long, "{message}");
+        let shape = parse(message.as_bytes()).expect(&message).shape;
+        assert_eq!(shape.long_cache, long, "{message}");
     }
 }
 

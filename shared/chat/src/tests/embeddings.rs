@@ -38,13 +38,13 @@ fn inputs_are_counted() {
         let body = with(input);
         let read = read(&body);
         let counts = (
-            read.counts.prompt_bytes,
-            read.counts.content_parts,
-            read.counts.token_ids,
+            read.shape.prompt_bytes,
+            read.shape.content_parts,
+            read.shape.token_ids,
         );
         assert_eq!(counts, (bytes, texts, ids), "{input}");
         assert_eq!(
-            (read.counts.completion_tokens, read.counts.framed, read.counts.n),
+            (read.shape.completion_tokens, read.shape.framed, read.shape.n),
             (0, 0, 1),
             "{input}"
         );
@@ -54,18 +54,18 @@ fn inputs_are_counted() {
             "there is no answer to limit"
         );
         assert_eq!(read.check_stream(false), Ok(()));
-        assert_eq!(read.shape().token_ids, ids);
+        assert_eq!(read.named_shape().token_ids, ids);
     }
     let body = r#"{"model":"m","input":"hi","dimensions":256,"encoding_format":"base64","user":"u","service_tier":"flex"}"#;
     let read = read(body);
-    let shape = read.shape();
+    let shape = read.named_shape();
     assert_eq!(
         (shape.model, shape.service_tier, shape.prompt_bytes),
         ("m", Some("flex"), 2)
     );
     let more = r#"{"model":"m","input":"hi","task":"x"}"#;
     assert_eq!(
-        parse(more.as_bytes()).unwrap().counts.prompt_bytes,
+        parse(more.as_bytes()).unwrap().shape.prompt_bytes,
         2 + "\"task\":\"x\"".len() as u64,
         "an unknown member may carry text"
     );
@@ -138,7 +138,7 @@ fn inputs_are_bounded_and_tokens_of_one_input_are_not() {
         );
     }
     let tokens = with(&format!("[{}]", vec!["1"; INPUTS_MAX + 1].join(",")));
-    assert_eq!(read(&tokens).counts.token_ids, INPUTS_MAX as u64 + 1);
+    assert_eq!(read(&tokens).shape.token_ids, INPUTS_MAX as u64 + 1);
 }
 
 fn input() -> impl Strategy<Value = Value> {
@@ -190,7 +190,7 @@ proptest! {
     #[test]
     fn agrees_with_the_slow_reading(input in input(), spelling in spelling()) {
         let text = spelling.write(&json!({ "model": "m", "input": input }));
-        let counts = parse(text.as_bytes()).ok().map(|read| (read.counts.prompt_bytes, read.counts.content_parts, read.counts.token_ids));
+        let counts = parse(text.as_bytes()).ok().map(|read| (read.shape.prompt_bytes, read.shape.content_parts, read.shape.token_ids));
         prop_assert_eq!(counts, slowly(&input), "{}", text);
     }
 

@@ -72,10 +72,10 @@ fn agrees(read: &RequestBody<'_>, value: &Value) -> Result<(), TestCaseError> {
             .iter()
             .all(|key| absent(key) || number(key).is_some())
     );
-    prop_assert_eq!(read.counts.n, number("n").unwrap_or(1));
+    prop_assert_eq!(read.shape.n, number("n").unwrap_or(1));
     let tokens = number("max_completion_tokens").or(number("max_tokens"));
-    prop_assert_eq!(read.counts.completion_tokens, tokens.unwrap_or(1024));
-    prop_assert_eq!(read.counts.web_search, !absent("web_search_options"));
+    prop_assert_eq!(read.shape.completion_tokens, tokens.unwrap_or(1024));
+    prop_assert_eq!(read.shape.web_search, !absent("web_search_options"));
     Ok(())
 }
 
@@ -124,12 +124,12 @@ proptest! {
         let mut reference = Reference { spelling: &spelling, counts: [0; 8] };
         reference.body(tree.as_object().unwrap());
         let counts = [
-            read.counts.prompt_bytes, read.counts.image_parts, read.counts.audio_parts, read.counts.file_parts, read.counts.framed, read.counts.content_parts,
-            read.counts.predicted_bytes, read.counts.predicted_parts,
+            read.shape.prompt_bytes, read.shape.image_parts, read.shape.audio_parts, read.shape.file_parts, read.shape.framed, read.shape.content_parts,
+            read.shape.predicted_bytes, read.shape.predicted_parts,
         ];
         prop_assert_eq!(counts, reference.counts, "{}", text);
         let modalities = tree["modalities"].as_array().is_some_and(|all| all.iter().any(|one| one == "audio"));
-        prop_assert_eq!(read.counts.audio_output, modalities || tree.get("audio").is_some_and(|audio| !audio.is_null()));
+        prop_assert_eq!(read.shape.audio_output, modalities || tree.get("audio").is_some_and(|audio| !audio.is_null()));
     }
 
     #[test]
@@ -191,7 +191,7 @@ fn large_bodies() {
         let text = "The quick brown fox says \\\"hi\\\". ".repeat(megabytes * 32_000);
         let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
         assert_eq!(
-            parse(body.as_bytes()).unwrap().counts.prompt_bytes,
+            parse(body.as_bytes()).unwrap().shape.prompt_bytes,
             megabytes as u64 * 32_000 * 31,
             "{megabytes} MB"
         );
@@ -199,7 +199,7 @@ fn large_bodies() {
             vec![r#"{"role":"user","content":[{"type":"text","text":"x"}]}"#; megabytes * 18_000].join(",");
         let body = format!(r#"{{"model":"m","messages":[{parts}]}}"#);
         assert_eq!(
-            parse(body.as_bytes()).unwrap().counts.prompt_bytes,
+            parse(body.as_bytes()).unwrap().shape.prompt_bytes,
             megabytes as u64 * 18_000,
             "{megabytes} MB in small messages"
         );

@@ -37,22 +37,22 @@ fn the_plain_call() {
     assert_eq!(&*plain.model, "m");
     assert_eq!(
         (
-            plain.counts.prompt_bytes,
-            plain.counts.framed,
-            plain.counts.content_parts
+            plain.shape.prompt_bytes,
+            plain.shape.framed,
+            plain.shape.content_parts
         ),
         (2, 1, 0)
     );
     assert_eq!(
-        (plain.counts.completion_tokens, plain.counts.unlimited),
+        (plain.shape.completion_tokens, plain.shape.unlimited),
         (COMPLETION_TOKENS_DEFAULT, true)
     );
     assert_eq!(
         (
-            plain.counts.n,
+            plain.shape.n,
             plain.stream,
-            plain.counts.web_search,
-            plain.counts.audio_output
+            plain.shape.web_search,
+            plain.shape.audio_output
         ),
         (1, false, false, false)
     );
@@ -110,13 +110,13 @@ fn values_and_their_order() {
     assert_eq!(
         (
             streamed.stream,
-            streamed.counts.completion_tokens,
-            streamed.counts.unlimited
+            streamed.shape.completion_tokens,
+            streamed.shape.unlimited
         ),
         (true, 16, false)
     );
     assert_eq!(
-        (streamed.service_tier.as_deref(), streamed.counts.audio_output),
+        (streamed.service_tier.as_deref(), streamed.shape.audio_output),
         (Some("flex"), true)
     );
     assert_eq!(streamed.check_token_limit(true), Ok(()));
@@ -243,16 +243,16 @@ fn stateless_clients_are_served() {
     }"#;
     let body = &body.replace("ENCRYPTED", &"g".repeat(100));
     let read = read(body);
-    assert!(read.stream && read.counts.unlimited);
+    assert!(read.stream && read.shape.unlimited);
     assert_eq!(
         (
-            read.counts.framed,
-            read.counts.image_parts,
-            read.counts.file_parts,
-            read.counts.reasoning_items
+            read.shape.framed,
+            read.shape.image_parts,
+            read.shape.file_parts,
+            read.shape.reasoning_items
         ),
         (19, 1, 0, 0)
     );
     // Content parts: those of two messages, one summary, two of an output, one of a shell output.
-    assert_eq!(read.counts.content_parts, 6);
+    assert_eq!(read.shape.content_parts, 6);
 }

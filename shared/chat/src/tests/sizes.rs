@@ -16,10 +16,10 @@ fn message(members: &str) -> [u64; 4] {
     let body = format!(r#"{{"model":"m","messages":[{{{members}}}]}}"#);
     let read = read(&body);
     [
-        read.counts.prompt_bytes,
-        read.counts.image_parts,
-        read.counts.audio_parts,
-        read.counts.file_parts,
+        read.shape.prompt_bytes,
+        read.shape.image_parts,
+        read.shape.audio_parts,
+        read.shape.file_parts,
     ]
 }
 
@@ -30,7 +30,7 @@ fn the_plain_call() {
         model: "m".into(),
         service_tier: None,
         stream: false,
-        counts: CallShape {
+        shape: CallShape {
             prompt_bytes: 2,
             framed: 1,
             completion_tokens: COMPLETION_TOKENS_DEFAULT,
@@ -93,11 +93,11 @@ fn limits_and_switches() {
         (",\"max_tokens\":9000,\"max_completion_tokens\":7", 7),
         (",\"max_tokens\":9000,\"max_completion_tokens\":null", 9000),
     ] {
-        assert_eq!(read(&with(members)).counts.completion_tokens, tokens, "{members}");
-        assert!(!read(&with(members)).counts.unlimited, "{members}");
+        assert_eq!(read(&with(members)).shape.completion_tokens, tokens, "{members}");
+        assert!(!read(&with(members)).shape.unlimited, "{members}");
     }
-    assert_eq!(read(&with(",\"n\":128")).counts.n, 128);
-    assert_eq!(read(&with(",\"stream\":false,\"n\":2")).counts.n, 2);
+    assert_eq!(read(&with(",\"n\":128")).shape.n, 128);
+    assert_eq!(read(&with(",\"stream\":false,\"n\":2")).shape.n, 2);
     for (members, audio) in [
         (",\"modalities\":[\"text\"]", false),
         (",\"modalities\":[\"text\",\"audio\"]", true),
@@ -109,10 +109,10 @@ fn limits_and_switches() {
         (",\"modalities\":[\"text\"],\"audio\":{}", true),
         (",\"audio\":false", true),
     ] {
-        assert_eq!(read(&with(members)).counts.audio_output, audio, "{members}");
+        assert_eq!(read(&with(members)).shape.audio_output, audio, "{members}");
     }
-    assert!(read(&with(",\"web_search_options\":{}")).counts.web_search);
-    assert!(read(&with(",\"web_search_options\":false")).counts.web_search);
+    assert!(read(&with(",\"web_search_options\":{}")).shape.web_search);
+    assert!(read(&with(",\"web_search_options\":false")).shape.web_search);
 }
 
 #[test]
@@ -167,11 +167,11 @@ fn framing_of_messages_and_parts() {
         let body = format!(r#"{{"model":"m","messages":[{messages}]{members}}}"#);
         let read = read(&body);
         [
-            read.counts.framed,
-            read.counts.content_parts,
-            read.counts.predicted_parts,
-            read.counts.predicted_bytes,
-            read.counts.prompt_bytes,
+            read.shape.framed,
+            read.shape.content_parts,
+            read.shape.predicted_parts,
+            read.shape.predicted_bytes,
+            read.shape.prompt_bytes,
         ]
     };
     for (messages, members, counts) in [
@@ -340,6 +340,6 @@ fn text_outside_the_messages() {
             0,
         ),
     ] {
-        assert_eq!(read(&with(members)).counts.prompt_bytes, 2 + bytes, "{members}");
+        assert_eq!(read(&with(members)).shape.prompt_bytes, 2 + bytes, "{members}");
     }
 }

@@ -103,7 +103,7 @@ pub(super) fn read(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Ent
 /// `<how> <cost> <allow id> [<ended by>] [<measured>] H <estimate> <day> <month> <named> <checks> <memo>`
 fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let mut words = rest.splitn(4, ' ');
-    let how = HoldOutcome::parse(words.next()?)?;
+    let outcome = HoldOutcome::parse(words.next()?)?;
     let cost: u64 = words.next()?.parse().ok()?;
     let id = words.next()?;
     let (ended_by, rest) = ended_by(version >= ENDED_BY_SINCE, words.next()?);
@@ -119,13 +119,13 @@ fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let checks = Check::parse(words.next()?)?;
     let memo = Memo::parse(words.next()?)?;
     let mut data = Map::new();
-    let denied = (how == HoldOutcome::Unsent).then_some(Denial::ServiceUnavailable);
+    let denied = (outcome == HoldOutcome::Unsent).then_some(Denial::ServiceUnavailable);
     data.insert("approved".to_owned(), denied.is_none().into());
     data.insert("reason".to_owned(), denied.map(Denial::reason).into());
-    data.insert("outcome".to_owned(), how.as_str().into());
+    data.insert("outcome".to_owned(), outcome.as_str().into());
     describe(&mut data, &memo, Some(estimate));
     amount(&mut data, "charged", Some(cost));
-    amount(&mut data, "actual", how.is_actual().then_some(cost));
+    amount(&mut data, "actual", outcome.is_actual().then_some(cost));
     data.insert("day".to_owned(), day.into());
     data.insert("month".to_owned(), month.into());
     if let Some(measured) = measured {
@@ -135,7 +135,7 @@ fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     if let Some(reason) = ended_by.as_ref().and_then(EndedBy::reason) {
         data.insert("operatorReason".to_owned(), reason.into());
     }
-    let kind = match how {
+    let kind = match outcome {
         HoldOutcome::Voided => decision::VOIDED,
         HoldOutcome::Unsent => decision::DENIED,
         _ => decision::APPROVED,

@@ -49,7 +49,7 @@ fn a_call_that_ended_tells_what_it_cost() {
     assert_eq!(checks[2]["heldNanos"], Value::Null, "of a run nothing is said");
     assert_eq!(checks[3]["heldNanos"], json!("4"));
     assert_eq!(checks[4]["heldNanos"], json!("4"), "said with the day");
-    for (how, actual) in [
+    for (outcome, actual) in [
         ("released", json!("123")),
         ("estimated", Value::Null),
         ("kept", Value::Null),
@@ -57,16 +57,22 @@ fn a_call_that_ended_tells_what_it_cost() {
         ("voided", json!("123")),
         ("unsent", json!("123")),
     ] {
-        let line = String::from_utf8(ENDED.to_vec()).unwrap().replace("settled", how);
+        let line = String::from_utf8(ENDED.to_vec())
+            .unwrap()
+            .replace("settled", outcome);
         let entry = Entry::of_line(8, line.as_bytes());
-        assert_eq!(entry.data["actualNanos"], actual, "{how}");
-        assert_eq!(entry.kind == "decision.voided", how == "voided");
-        let reason = (how == "unsent").then_some("service_unavailable");
-        assert_eq!(entry.data["reason"], json!(reason), "{how}");
-        assert_eq!(entry.data["approved"], json!(reason.is_none()), "{how}");
-        assert_eq!(entry.kind == "decision.denied", how == "unsent");
-        let prefix = if how == "unsent" { "deny" } else { "allow" };
-        assert_eq!(entry.id, format!("{prefix}_01KAH3V9J80123456789ABCDEG"), "{how}");
+        assert_eq!(entry.data["actualNanos"], actual, "{outcome}");
+        assert_eq!(entry.kind == "decision.voided", outcome == "voided");
+        let reason = (outcome == "unsent").then_some("service_unavailable");
+        assert_eq!(entry.data["reason"], json!(reason), "{outcome}");
+        assert_eq!(entry.data["approved"], json!(reason.is_none()), "{outcome}");
+        assert_eq!(entry.kind == "decision.denied", outcome == "unsent");
+        let prefix = if outcome == "unsent" { "deny" } else { "allow" };
+        assert_eq!(
+            entry.id,
+            format!("{prefix}_01KAH3V9J80123456789ABCDEG"),
+            "{outcome}"
+        );
     }
 }
 

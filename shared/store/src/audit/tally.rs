@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn charges_of_an_agent_are_one_move_and_what_depends_on_a_kept_hold_is_its_own() {
-        let call = |how: &str, cost: u64, day: u64| {
-            format!("A {how} {cost} allow_01KAH3V9J80000000000000001 H 200 {day} 202611 0 ,,,,,, {MEMO}")
+        let call = |outcome: &str, cost: u64, day: u64| {
+            format!("A {outcome} {cost} allow_01KAH3V9J80000000000000001 H 200 {day} 202611 0 ,,,,,, {MEMO}")
         };
         let lines = [
             call("settled", 5, 20_775),

@@ -35,7 +35,7 @@ pub struct Settle {
     /// Final charge.
     pub cost: Nanos,
     /// Outcome of the call. The audit log has `corrected` instead for a kept hold.
-    pub how: HoldOutcome,
+    pub outcome: HoldOutcome,
     /// Another possible estimate of the hold: that of an [extension](super::extend) whose reply was lost. The counters
     /// move by the difference from the estimate that the hold has.
     pub extension: Option<Nanos>,
@@ -78,7 +78,7 @@ impl Settle {
             allow_id: &self.name.allow_id,
             estimate: estimate.format(self.estimate.get()),
             cost: cost.format(self.cost.get()),
-            how: self.how.as_str(),
+            how: self.outcome.as_str(),
             measured: measured.as_deref().unwrap_or_default(),
             as_of: &as_of,
             extension: extension.as_deref().unwrap_or_default(),

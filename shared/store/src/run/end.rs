@@ -62,10 +62,10 @@ pub async fn end(
     scope: &Scope<'_>,
     agent: &str,
     run: &str,
-    how: RunEnd,
+    end: RunEnd,
 ) -> Result<Ended, StoreError> {
-    let status = how.status().as_str();
-    let event = Event::new(how.event(), json!({ "runId": run, "status": status })).with_agent(agent);
+    let status = end.status().as_str();
+    let event = Event::new(end.event(), json!({ "runId": run, "status": status })).with_agent(agent);
     let keys = EndKeys {
         run: scope.realm().run(agent, run),
     };

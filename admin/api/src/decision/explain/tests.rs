@@ -122,7 +122,7 @@ fn denials_without_numbers_have_a_sentence_too() {
 
 #[test]
 fn every_end_of_an_approved_call_is_told() {
-    for (how, cost, part) in [
+    for (outcome, cost, part) in [
         ("settled", 610_000_000, "estimated at 0.75 USD and cost 0.61 USD"),
         ("released", 0, "nothing is charged"),
         ("estimated", 750_000_000, "0.75 USD stays charged"),
@@ -130,12 +130,12 @@ fn every_end_of_an_approved_call_is_told() {
         ("corrected", 1, "corrected to 0.000000001 USD"),
         ("voided", 0, "Nothing was forwarded"),
     ] {
-        let explained = told_of(&[line(8, &format!("A {how} {cost} {ID} {HOLD}"))], false);
+        let explained = told_of(&[line(8, &format!("A {outcome} {cost} {ID} {HOLD}"))], false);
         assert!(
             explained["message"].as_str().unwrap().contains(part),
-            "{how}: {explained}"
+            "{outcome}: {explained}"
         );
-        assert_eq!(explained["outcome"], json!(how));
+        assert_eq!(explained["outcome"], json!(outcome));
         assert_eq!(explained["chargedNanos"], json!(cost.to_string()));
         assert_eq!(explained["endedAt"], "2026-11-18T11:06:40.123Z");
         let made = made_at_ms(ID).map(iso_from_ms);

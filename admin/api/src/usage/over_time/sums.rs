@@ -226,9 +226,9 @@ mod tests {
     #[test]
     fn calls_are_added_up_by_interval_and_group() {
         let id = "allow_01KAH3V9J80000000000000001";
-        let approved = |how: &str, cost: u64, word: &str, memo: &str| {
+        let approved = |outcome: &str, cost: u64, word: &str, memo: &str| {
             call(
-                &format!("v2 A {how} {cost} {id}{word} H 200 20777 202611 0"),
+                &format!("v2 A {outcome} {cost} {id}{word} H 200 20777 202611 0"),
                 memo,
             )
         };

@@ -9,10 +9,10 @@ const TODAY: Period = Period {
 };
 const MEMO: &str = "acct_x bot - vk_1 p1 gpt-4o";
 
-fn ended(seq: u64, how: &str, cost: u64, id: &str, day: u64) -> Entry {
+fn ended(seq: u64, outcome: &str, cost: u64, id: &str, day: u64) -> Entry {
     let at_ms = day * DAY_MS;
     let month = Period::at(at_ms).month;
-    let line = format!("{seq} {at_ms} A {how} {cost} allow_{id} H 200 {day} {month} 0 ,,,,,, {MEMO}");
+    let line = format!("{seq} {at_ms} A {outcome} {cost} allow_{id} H 200 {day} {month} 0 ,,,,,, {MEMO}");
     Entry::of_line(seq, line.as_bytes())
 }
 

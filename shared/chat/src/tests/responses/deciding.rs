@@ -285,7 +285,7 @@ proptest! {
         match (parse(rest.as_bytes()), parse(with_member.as_bytes())) {
             (Err(error), Ok(_)) => prop_assert!(false, "{} passes, but {}", changed, error),
             (Ok(held), Ok(changed)) => {
-                prop_assert!(changed.counts.reasoning_items >= held.counts.reasoning_items, "{}", with_member);
+                prop_assert!(changed.shape.reasoning_items >= held.shape.reasoning_items, "{}", with_member);
             }
             (_, Err(_)) => {}
         }

@@ -13,10 +13,10 @@ const ENCRYPTED_BYTES_MIN: usize = 100;
 
 #[test]
 fn sizes() {
-    let bytes = |body: &str| read(body).counts.prompt_bytes;
+    let bytes = |body: &str| read(body).shape.prompt_bytes;
     assert_eq!(bytes(&with(",\"instructions\":\"h\\u00e9\"")), 2 + 3);
     assert_eq!(
-        read(&with(",\"instructions\":\"\"")).counts.framed,
+        read(&with(",\"instructions\":\"\"")).shape.framed,
         2,
         "a message of its own"
     );
@@ -48,11 +48,11 @@ fn sizes() {
         let body = message(content);
         let read = read(&body);
         [
-            read.counts.prompt_bytes,
-            read.counts.content_parts,
-            read.counts.image_parts,
-            read.counts.audio_parts,
-            read.counts.file_parts,
+            read.shape.prompt_bytes,
+            read.shape.content_parts,
+            read.shape.image_parts,
+            read.shape.audio_parts,
+            read.shape.file_parts,
         ]
     };
     assert_eq!(counts("\"hi\""), [2, 0, 0, 0, 0]);
@@ -113,11 +113,11 @@ fn reasoning_that_the_provider_keeps_is_counted() {
         let call = r#"{"type":"function_call","id":"fc_1","call_id":"c","name":"f","arguments":"{}"}"#;
         for (items, count) in [(one.clone(), kept), (format!("{one},{call},{one}"), 2 * kept)] {
             let body = item(&items);
-            assert_eq!(read(&body).counts.reasoning_items, count, "{body}");
+            assert_eq!(read(&body).shape.reasoning_items, count, "{body}");
         }
         let without = one.replace(r#""type":"reasoning""#, r#""type":"function_call""#);
         let (kept, without) = (item(&one), item(&without));
-        let (kept, without) = (read(&kept).counts, read(&without).counts);
+        let (kept, without) = (read(&kept).shape, read(&without).shape);
         assert_eq!(
             (kept.prompt_bytes, kept.framed, kept.content_parts),
             (without.prompt_bytes, without.framed, without.content_parts),
@@ -333,7 +333,7 @@ proptest! {
             let mut reference = Reference { spelling: &spelling, counts: [0; 7] };
             items.iter().for_each(|item| reference.item(item));
             let counts = [
-                read.counts.prompt_bytes, read.counts.framed, read.counts.content_parts, read.counts.image_parts, read.counts.audio_parts, read.counts.file_parts, read.counts.reasoning_items,
+                read.shape.prompt_bytes, read.shape.framed, read.shape.content_parts, read.shape.image_parts, read.shape.audio_parts, read.shape.file_parts, read.shape.reasoning_items,
             ];
             prop_assert_eq!(counts, reference.counts, "{}", text);
         }

@@ -201,7 +201,7 @@ fn a_type_that_is_no_text_is_not_known() {
 #[test]
 fn a_configuration_update_is_whole_by_itself() {
     let asked = r#"{"role":"user","content":"hello"}"#;
-    let plain = read(&item(asked)).counts.prompt_bytes;
+    let plain = read(&item(asked)).shape.prompt_bytes;
     for (id, members) in [
         ("", r#""reasoning":{"effort":"high"}"#),
         ("", r#""text":{"format":{"type":"text"}}"#),
@@ -211,10 +211,10 @@ fn a_configuration_update_is_whole_by_itself() {
         let body = item(&format!(
             r#"{{"type":"configuration_update"{id},{members}}},{asked}"#
         ));
-        let counts = read(&body).counts;
+        let shape = read(&body).shape;
         let id_bytes = if id.contains("cu_1") { 4 } else { 0 };
         let bytes = plain + id_bytes + members.len() as u64;
-        assert_eq!((counts.prompt_bytes, counts.framed), (bytes, 2), "{body}");
+        assert_eq!((shape.prompt_bytes, shape.framed), (bytes, 2), "{body}");
     }
     for members in [
         "",

@@ -128,12 +128,12 @@ fn nothing_else_makes_an_event() {
     ] {
         assert_eq!(events(&line), [], "{line}");
     }
-    for how in crate::entry::HoldOutcome::ALL {
+    for outcome in crate::entry::HoldOutcome::ALL {
         let line = format!(
             "A {} 5 allow_1 H 5 20775 202611 1 ,,,,,, acct_1 bot run-1 vk_1 p1 m",
-            how.as_str()
+            outcome.as_str()
         );
-        assert_eq!(events(&line), [], "{how:?}");
+        assert_eq!(events(&line), [], "{outcome:?}");
     }
     assert_eq!(from_entry(&Entry::of_line(7, b"no line")), []);
 }
