@@ -1,7 +1,7 @@
 //! The life of one call, in the order of specification §4.4. Each step is a file, and a function from the result of one
 //! step to that of the next:
 //!
-//! 1. [`credential`]: the virtual key's form (401); [`resolve`]: its owner (503, 401)
+//! 1. [`credential`]: the virtual key's form (401); [`key_owner`]: its owner (503, 401)
 //! 2. [`body`]: the body, within bounds of size, time and memory (413, 408)
 //! 3. [`call_request`]: the parsed headers and body (400), and the estimate
 //! 4. [`decide`]: one execution of [`authorize`]'s script. Only this step makes an `Approval`
@@ -25,10 +25,10 @@ pub mod denials;
 pub mod forward;
 pub mod handoff;
 pub mod hold;
+pub mod key_owner;
 pub mod lost_writes_log;
 pub mod rejection;
 pub mod request_trace;
-pub mod resolve;
 pub mod run_to_completion;
 pub mod settle;
 pub mod stream;
@@ -48,10 +48,10 @@ use crypto::virtual_key::WellFormed;
 use decide::Decider;
 use domain::measured::Endpoint;
 use forward::{Forwarded, Forwarder};
+use key_owner::Resolver;
 use pingora::protocols::http::ServerSession;
 use rejection::Rejection;
 use request_trace::RequestTrace;
-use resolve::Resolver;
 use run_to_completion::RunToCompletion;
 use settle::Settler;
 use std::sync::Arc;
