@@ -37,10 +37,10 @@ use crate::admission::Admission;
 use crate::kept_request::{KeptRequest, RequestLimits};
 use crate::key_owners::known_key::KnownKey;
 use crate::large_bodies::{LargeBodies, is_large};
-use crate::metrics::{Metrics, Stage};
+use crate::metrics::Stage;
 use crate::upstream::headers::HeaderLines;
 use crate::upstream::sent_body::SentBody;
-use body::{Body, BodyReader, Declared, may_be_large};
+use body::{Body, BodyReader, DeclaredLength, may_be_large};
 use call_request::{CallRequest, RequestParser};
 use completed::Completed;
 use count::RequestCounter;
@@ -48,19 +48,19 @@ use crypto::virtual_key::WellFormed;
 use decide::Decider;
 use domain::measured::Endpoint;
 use forward::{Forwarded, Forwarder};
-use key_owner::Resolver;
+use key_owner::KeyOwnerLookup;
 use pingora::protocols::http::ServerSession;
 use rejection::Rejection;
 use request_trace::RequestTrace;
 use run_to_completion::RunToCompletion;
-use settle::Settler;
+use settle::CallCompleter;
 use std::sync::Arc;
 use stream::Streams;
 
 /// The steps of a call. Each step holds the components that it needs, and no other step.
 pub struct CallPipeline {
     /// Step 1.
-    pub resolver: Resolver,
+    pub key_owner_lookup: KeyOwnerLookup,
     /// Counts requests that do not reach step 4.
     pub counter: RequestCounter,
     /// Step 2.
@@ -74,15 +74,13 @@ pub struct CallPipeline {
     /// Step 5.
     pub forwarder: Forwarder,
     /// Step 6.
-    pub settler: Arc<Settler>,
+    pub completer: Arc<CallCompleter>,
     /// Steps 5 and 6 of a stream.
     pub streams: Arc<Streams>,
     /// A call whose caller has disconnected is still in flight.
     pub admission: Arc<Admission>,
     /// Limits the requests with known keys.
     pub request_limits: RequestLimits,
-    /// Records the duration of the stages.
-    pub metrics: Arc<Metrics>,
 }
 
 /// A call that was read in full and can be decided.
@@ -104,7 +102,7 @@ impl CallPipeline {
     ) -> Completed {
         match self.read_and_run(endpoint, session, kept, trace).await {
             Ok(completed) => completed,
-            Err(rejection) => Completed::from_rejection(&rejection, &self.metrics, trace),
+            Err(rejection) => Completed::from_rejection(&rejection, trace),
         }
     }
 
@@ -116,25 +114,25 @@ impl CallPipeline {
         kept: &mut KeptRequest,
         trace: &mut RequestTrace,
     ) -> Result<Completed, Rejection> {
-        let key = credential::from_headers(&session.req_header().headers)?;
+        let credential = credential::from_headers(&session.req_header().headers)?;
         let declared = match self.body_reader.check_declared_length(session) {
             Ok(declared) => declared,
             Err(too_long) => {
-                self.count_too_long(key, trace).await;
+                self.count_too_long(credential, trace).await;
                 return Err(too_long);
             }
         };
-        let key = self.resolver.key_owner(key).await;
-        let key = key.inspect(|key| trace.set_owner(&key.owner));
-        let key = trace.end_stage_with(&self.metrics, Stage::Resolve, key)?;
-        self.keep(kept, &key)?;
-        if key.was_recently_rejected() && may_be_large(session) {
+        let looked_up = self.key_owner_lookup.key_owner(credential).await;
+        let looked_up = looked_up.inspect(|known_key| trace.set_owner(&known_key.owner));
+        let known_key = trace.end_stage_with(Stage::Resolve, looked_up)?;
+        self.keep(kept, &known_key)?;
+        if known_key.was_recently_rejected() && may_be_large(session) {
             // Boxed: the case is rare, and this future needs more space than the one that awaits it.
-            Box::pin(self.counter.reject_early(&key)).await?;
+            Box::pin(self.counter.reject_early(&known_key)).await?;
         }
-        match self.read(endpoint, session, declared, &key, trace).await {
-            Ok(call) => self.complete(trace.clone(), key, call).await,
-            Err(rejection) => Err(self.counter.count_refused(&key, rejection).await),
+        match self.read(endpoint, session, declared, &known_key, trace).await {
+            Ok(call) => self.complete(trace.clone(), known_key, call).await,
+            Err(rejection) => Err(self.counter.count_refused(&known_key, rejection).await),
         }
     }
 
@@ -143,18 +141,18 @@ impl CallPipeline {
         &self,
         endpoint: Endpoint,
         session: &mut ServerSession,
-        declared: Declared,
-        key: &KnownKey,
+        declared: DeclaredLength,
+        known_key: &KnownKey,
         trace: &mut RequestTrace,
     ) -> Result<ReadCall, Rejection> {
-        let body = self.body_reader.read(session, declared, key).await;
-        let mut body = trace.end_stage_with(&self.metrics, Stage::Receive, body)?;
+        let body = self.body_reader.read(session, declared, known_key).await;
+        let mut body = trace.end_stage_with(Stage::Receive, body)?;
         let headers = &session.req_header().headers;
         let (request, splice) = if is_large(body.bytes.len()) {
             let (parser, headers, bytes) = (Arc::clone(&self.parser), headers.clone(), body.bytes.clone());
             let parse = move || parser.parse(endpoint, &headers, &bytes);
             self.large_requests
-                .execute(&key.usage.large_requests, parse)
+                .execute(&known_key.usage.large_requests, parse)
                 .await
                 .ok_or_else(Rejection::unavailable)??
         } else {
@@ -169,7 +167,7 @@ impl CallPipeline {
         };
         let continued = trace.continue_at_provider();
         let outbound = request.upstream.headers(headers, sent, continued.as_ref());
-        trace.end_stage(&self.metrics, Stage::Read);
+        trace.end_stage(Stage::Read);
         Ok(ReadCall {
             request,
             outbound,
@@ -182,15 +180,15 @@ impl CallPipeline {
     fn complete(
         self: &Arc<Self>,
         mut trace: RequestTrace,
-        key: Arc<KnownKey>,
+        known_key: Arc<KnownKey>,
         call: ReadCall,
     ) -> impl Future<Output = Result<Completed, Rejection>> + use<> {
         let pipeline = Arc::clone(self);
         // Boxed before there is a future that waits for it, which would reserve space for trace and call.
         let call = RunToCompletion::new(&self.admission, move || async move {
-            match pipeline.run(&mut trace, &key, call).await {
+            match pipeline.run(&mut trace, &known_key, call).await {
                 Ok(completed) => completed,
-                Err(rejection) => Completed::from_rejection(&rejection, &pipeline.metrics, &trace),
+                Err(rejection) => Completed::from_rejection(&rejection, &trace),
             }
         });
         async move {
@@ -205,7 +203,7 @@ impl CallPipeline {
     async fn run(
         &self,
         trace: &mut RequestTrace,
-        key: &KnownKey,
+        known_key: &KnownKey,
         call: ReadCall,
     ) -> Result<Completed, Rejection> {
         let ReadCall {
@@ -213,21 +211,21 @@ impl CallPipeline {
             outbound,
             body,
         } = call;
-        let approval = self.decider.decide(key, &request).await;
-        let approval = trace.end_stage_with(&self.metrics, Stage::Decide, approval)?;
+        let approval = self.decider.decide(known_key, &request).await;
+        let approval = trace.end_stage_with(Stage::Decide, approval)?;
         let forwarded = self.forwarder.forward(approval, &request, outbound, body).await?;
         Ok(match forwarded {
-            Forwarded::Whole(sent) => self.settler.complete(&request, sent, trace).await,
-            Forwarded::Stream(open) => self.streams.complete(request, open, &key.owner, trace),
+            Forwarded::Whole(sent) => self.completer.complete(&request, sent, trace).await,
+            Forwarded::Stream(open) => self.streams.complete(request, open, &known_key.owner, trace),
         })
     }
 
     /// Counts a request whose declared length is too long, if its key is known (decision D30). The request is refused
     /// for its length whatever the store replies (decision D63).
-    async fn count_too_long(&self, key: WellFormed<'_>, trace: &mut RequestTrace) {
-        if let Ok(key) = self.resolver.key_owner(key).await {
-            trace.set_owner(&key.owner);
-            drop(self.counter.count(&key).await);
+    async fn count_too_long(&self, credential: WellFormed<'_>, trace: &mut RequestTrace) {
+        if let Ok(known_key) = self.key_owner_lookup.key_owner(credential).await {
+            trace.set_owner(&known_key.owner);
+            drop(self.counter.count(&known_key).await);
         }
     }
 
@@ -236,15 +234,15 @@ impl CallPipeline {
     /// # Errors
     /// 401, or a denial.
     pub async fn admit(&self, session: &ServerSession, kept: &mut KeptRequest) -> Result<(), Rejection> {
-        let key = credential::from_headers(&session.req_header().headers)?;
-        let key = self.resolver.key_owner(key).await?;
-        self.keep(kept, &key)?;
-        self.counter.count(&key).await
+        let credential = credential::from_headers(&session.req_header().headers)?;
+        let known_key = self.key_owner_lookup.key_owner(credential).await?;
+        self.keep(kept, &known_key)?;
+        self.counter.count(&known_key).await
     }
 
     /// Keeps a request whose key is known: its connection is not closed to make room for another one.
-    fn keep(&self, kept: &mut KeptRequest, key: &KnownKey) -> Result<(), Rejection> {
-        match kept.keep(&self.request_limits, &key.usage) {
+    fn keep(&self, kept: &mut KeptRequest, known_key: &KnownKey) -> Result<(), Rejection> {
+        match kept.keep(&self.request_limits, &known_key.usage) {
             true => Ok(()),
             false => Err(Rejection::unavailable()),
         }
@@ -283,7 +281,10 @@ mod tests {
             outbound,
             body,
         };
-        let (trace, key) = (RequestTrace::new(&HeaderMap::new(), None), fixture.key());
+        let (trace, key) = (
+            RequestTrace::new(&HeaderMap::new(), None, &fixture.metrics),
+            fixture.key(),
+        );
         async move { pipeline.complete(trace, key, call).await }
     }
 

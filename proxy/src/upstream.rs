@@ -22,7 +22,7 @@ pub mod usage;
 pub mod whole_answer;
 
 pub use client::Upstream;
-pub use exchange::Streamed;
+pub use exchange::ProviderAnswer;
 pub use failure::Failure;
 pub use named::Upstreams;
 pub use sent_key::SentKey;

@@ -81,7 +81,7 @@ pub(super) async fn serve(
             }
         };
         let open = CountedConnection::new(&metrics.open);
-        let connection = one(
+        let connection = serve_connection(
             stream,
             Peer(peer),
             router.clone(),
@@ -115,7 +115,7 @@ impl Drop for CountedConnection {
 }
 
 /// Serves one connection. A broken connection is not logged: its requests are logged separately.
-async fn one(
+async fn serve_connection(
     stream: TcpStream,
     peer: Peer,
     router: Router,

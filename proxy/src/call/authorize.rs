@@ -105,12 +105,12 @@ impl Authorizer {
             self.require_decision(&reply, &view, &plan, &name.account)?;
             let AuthorizeReply { outcome, view: seen } = reply;
             self.views.record(&name.account, &seen);
-            if matches!(outcome, Outcome::OtherPlan) {
-                view = seen;
-                continue;
-            }
             let origin = origin(&seen);
             match outcome {
+                Outcome::OtherPlan => {
+                    view = seen;
+                    continue;
+                }
                 // Ids are random, so a known id means that an earlier execution of this call used it and its reply was
                 // lost.
                 Outcome::KnownId => Box::pin(self.retry_queue.void(name.clone(), &origin)).await,

@@ -37,7 +37,7 @@ pub struct Body {
 
 /// Length of a body as its head declares it, accepted.
 #[derive(Debug, Clone, Copy)]
-pub struct Declared(Option<usize>);
+pub struct DeclaredLength(Option<usize>);
 
 /// Reads bodies.
 pub struct BodyReader {
@@ -54,10 +54,10 @@ impl BodyReader {
     ///
     /// # Errors
     /// 413.
-    pub fn check_declared_length(&self, session: &ServerSession) -> Result<Declared, Rejection> {
+    pub fn check_declared_length(&self, session: &ServerSession) -> Result<DeclaredLength, Rejection> {
         match declared_length(session) {
             Some(length) if length > self.bytes_max => Err(self.too_large()),
-            declared => Ok(Declared(declared)),
+            declared => Ok(DeclaredLength(declared)),
         }
     }
 
@@ -68,7 +68,7 @@ impl BodyReader {
     pub async fn read(
         &self,
         session: &mut ServerSession,
-        declared: Declared,
+        declared: DeclaredLength,
         key: &KnownKey,
     ) -> Result<Body, Rejection> {
         let deadline = Instant::now() + self.timeout;
@@ -94,13 +94,13 @@ impl BodyReader {
     async fn read_to_end(
         &self,
         session: &mut ServerSession,
-        Declared(declared): Declared,
+        DeclaredLength(declared): DeclaredLength,
         key: &KnownKey,
     ) -> Result<Body, Rejection> {
         let head = head_length(&session.req_header().headers);
         let mut reservation = Reservation::new(Arc::clone(&self.budget), Arc::clone(&key.usage));
-        let mut first = Bytes::new();
-        let mut whole = BytesMut::new();
+        let mut first_piece = Bytes::new();
+        let mut buffer = BytesMut::new();
         let (mut length, mut pieces) = (0_usize, 0_usize);
         loop {
             // One read from the socket may bring thousands of pieces, which the session gives without a pause: other
@@ -124,25 +124,27 @@ impl BodyReader {
                 session.set_keepalive(None);
                 return Err(too_many_pieces());
             }
-            // Twice the received length, so that a body of unknown length requests memory only a few times. At least
-            // the received length, at most the final length.
-            let wanted = (2 * length).min(declared.unwrap_or(self.bytes_max)).max(length);
-            let grown = reservation.grow(head + length, head + wanted).await;
+            let reserved = reserved_for(length, declared.unwrap_or(self.bytes_max));
+            let grown = reservation.grow(head + length, head + reserved).await;
             grown.map_err(|_closed| Rejection::unavailable())?;
-            let is_first = first.is_empty() && whole.is_empty();
+            let is_first = first_piece.is_empty() && buffer.is_empty();
             if is_first && declared.is_none_or(|declared| length >= declared) {
-                first = piece;
+                first_piece = piece;
                 continue;
             }
-            whole.reserve(capacity(length, declared).saturating_sub(whole.len()));
-            whole.extend_from_slice(&std::mem::take(&mut first));
-            whole.extend_from_slice(&piece);
+            buffer.reserve(capacity(length, declared).saturating_sub(buffer.len()));
+            buffer.extend_from_slice(&std::mem::take(&mut first_piece));
+            buffer.extend_from_slice(&piece);
         }
         if declared.is_some_and(|declared| length < declared) {
             return Err(incomplete("The request broke off."));
         }
         reservation.complete(head + length);
-        let bytes = if whole.is_empty() { first } else { whole.freeze() };
+        let bytes = if buffer.is_empty() {
+            first_piece
+        } else {
+            buffer.freeze()
+        };
         Ok(Body { bytes, reservation })
     }
 
@@ -201,6 +203,12 @@ fn head_length(headers: &HeaderMap) -> usize {
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len());
     lines.sum()
+}
+
+/// Returns the number of bytes to reserve after `length` were received: twice as many, so that a body of unknown length
+/// requests memory only a few times, but not more than its longest possible length.
+fn reserved_for(length: usize, length_max: usize) -> usize {
+    (2 * length).min(length_max).max(length)
 }
 
 /// Returns the capacity of the buffer for `length` received bytes, so that a growing body is rarely copied. A body that
@@ -289,7 +297,7 @@ mod tests {
             let whole = format!("{}{text}", head(&format!("content-length: {}\r\n", text.len())));
             for sent in [pieces, whole] {
                 let (_caller, mut session) = session(&sent).await;
-                let declared = Declared(declared_length(&session));
+                let declared = DeclaredLength(declared_length(&session));
                 let body = reader.read(&mut session, declared, &key).await.unwrap();
                 assert_eq!(body.bytes, text.as_bytes());
                 assert!(fixture.budget.taken() >= text.len());
@@ -340,7 +348,7 @@ mod tests {
             });
             let mut session = ServerSession::new_http1(Box::new(here));
             assert!(session.read_request().await.unwrap());
-            let declared = Declared(declared_length(&session));
+            let declared = DeclaredLength(declared_length(&session));
             let read = reader.read(&mut session, declared, &key).await;
             assert_eq!(read.err().map(kind), refused);
             drop(session);
@@ -362,7 +370,7 @@ mod tests {
         });
         let mut session = ServerSession::new_http1(Box::new(here));
         assert!(session.read_request().await.unwrap());
-        let declared = Declared(declared_length(&session));
+        let declared = DeclaredLength(declared_length(&session));
         let read = reader.read(&mut session, declared, &key);
         let read = tokio::time::timeout(2 * reader.timeout, read)
             .await
@@ -386,7 +394,7 @@ mod tests {
         let most = (1..).find(|length| length + 1 > pieces_max(length + 1)).unwrap();
         for (length, refused) in [(most - 16, None), (most + 1, Some(RefusalKind::BadRequest))] {
             let (_caller, mut session) = session(&in_chunks_of_one_byte(length)).await;
-            let declared = Declared(declared_length(&session));
+            let declared = DeclaredLength(declared_length(&session));
             let read = reader.read(&mut session, declared, &key).await;
             assert_eq!(
                 read.as_ref().map_or(0, |body| body.bytes.len()),
@@ -403,7 +411,7 @@ mod tests {
         let (reader, key) = (fixture.body_reader(), fixture.key());
         let (_caller, mut session) = session(&in_chunks_of_one_byte(10_000)).await;
         let mut turns = 0;
-        let declared = Declared(declared_length(&session));
+        let declared = DeclaredLength(declared_length(&session));
         let mut reading = Box::pin(reader.read(&mut session, declared, &key));
         while futures::poll!(&mut reading).is_pending() {
             turns += 1;

@@ -169,11 +169,11 @@ impl RequestParser {
         body: &[u8],
     ) -> Result<(CallRequest, Option<UsageSplice>), Rejection> {
         check_encoding(headers)?;
-        let body = chat::parse_call(endpoint, self.streaming, body).map_err(|error| refusal_of(&error))?;
+        let body = chat::parse_call(endpoint, self.streaming, body).map_err(Refusal::from)?;
         let upstream = self.upstreams.choose(&body.model);
         body.check_choice()
             .and_then(|()| body.check_token_limit(self.require_token_limit))
-            .map_err(|error| refusal_of(&error))?;
+            .map_err(Refusal::from)?;
         let run = run_of(headers)?;
         let asks = upstream.identity().stream_usage == StreamUsage::Ask;
         let splice = body.usage_splice().filter(|_| asks).cloned();
@@ -199,24 +199,27 @@ impl RequestParser {
     }
 }
 
-/// Returns the kind of the answer to a body that is refused.
-const fn kind_of(kind: BodyErrorKind) -> RefusalKind {
-    match kind {
-        BodyErrorKind::InvalidJson => RefusalKind::InvalidJson,
-        BodyErrorKind::MissingModel => RefusalKind::MissingModel,
-        BodyErrorKind::MissingMessages => RefusalKind::MissingMessages,
-        BodyErrorKind::MissingInput => RefusalKind::MissingInput,
-        BodyErrorKind::StreamNotSupported => RefusalKind::StreamNotSupported,
-        BodyErrorKind::MissingTokenLimit => RefusalKind::MissingTokenLimit,
-        BodyErrorKind::UnsupportedField => RefusalKind::UnsupportedField,
+impl From<BodyErrorKind> for RefusalKind {
+    fn from(kind: BodyErrorKind) -> Self {
+        match kind {
+            BodyErrorKind::InvalidJson => Self::InvalidJson,
+            BodyErrorKind::MissingModel => Self::MissingModel,
+            BodyErrorKind::MissingMessages => Self::MissingMessages,
+            BodyErrorKind::MissingInput => Self::MissingInput,
+            BodyErrorKind::StreamNotSupported => Self::StreamNotSupported,
+            BodyErrorKind::MissingTokenLimit => Self::MissingTokenLimit,
+            BodyErrorKind::UnsupportedField => Self::UnsupportedField,
+        }
     }
 }
 
-fn refusal_of(error: &BodyError) -> Refusal {
-    Refusal {
-        kind: kind_of(error.kind()),
-        message: error.to_string(),
-        param: error.param().map(str::to_owned),
+impl From<BodyError> for Refusal {
+    fn from(error: BodyError) -> Self {
+        Self {
+            kind: error.kind().into(),
+            message: error.to_string(),
+            param: error.param().map(str::to_owned),
+        }
     }
 }
 
@@ -374,7 +377,7 @@ mod tests {
     #[test]
     fn a_refused_body_has_the_code_of_its_error() {
         for kind in BodyErrorKind::ALL {
-            assert_eq!(kind_of(kind).code(), kind.as_str());
+            assert_eq!(RefusalKind::from(kind).code(), kind.as_str());
         }
     }
 }

@@ -4,7 +4,6 @@ use super::handoff::PieceReceiver;
 use super::rejection::Rejection;
 use super::request_trace::RequestTrace;
 use super::run_to_completion::RunToCompletion;
-use crate::metrics::Metrics;
 use crate::reply::Reply;
 use std::time::Duration;
 
@@ -44,8 +43,8 @@ impl Completed {
     }
 
     /// Completes a rejected request: records the reason, and builds the answer. To be called once for each request.
-    pub fn from_rejection(rejection: &Rejection, metrics: &Metrics, trace: &RequestTrace) -> Self {
-        trace.record_rejection(metrics, rejection);
+    pub fn from_rejection(rejection: &Rejection, trace: &RequestTrace) -> Self {
+        trace.record_rejection(rejection);
         Self {
             reply: rejection.reply(),
             stream: None,

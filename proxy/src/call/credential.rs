@@ -12,7 +12,7 @@ const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// Header of Azure clients; its value is not used.
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
-fn refused(message: &str) -> Refusal {
+fn invalid_key(message: &str) -> Refusal {
     Refusal::new(RefusalKind::InvalidApiKey, message)
 }
 
@@ -22,16 +22,20 @@ fn refused(message: &str) -> Refusal {
 /// # Errors
 /// 401 when there is no key, when it is malformed, or when the headers have different keys.
 pub fn from_headers(headers: &HeaderMap) -> Result<WellFormed<'_>, Refusal> {
-    let bearer = one(headers, &AUTHORIZATION)?.map(after_bearer).transpose()?;
-    let plain = one(headers, &X_API_KEY)?;
+    let bearer = single_value(headers, &AUTHORIZATION)?
+        .map(bearer_token)
+        .transpose()?;
+    let plain = single_value(headers, &X_API_KEY)?;
     let key = match (bearer, plain) {
-        (None, None) => return Err(refused(no_key(headers))),
+        (None, None) => return Err(invalid_key(no_key(headers))),
         (Some(bearer), Some(plain)) if bearer != plain => {
-            return Err(refused("`Authorization` and `x-api-key` hold different keys."));
+            return Err(invalid_key(
+                "`Authorization` and `x-api-key` hold different keys.",
+            ));
         }
         (Some(key), _) | (None, Some(key)) => key,
     };
-    WellFormed::parse(key).ok_or_else(|| refused(not_a_virtual_key(key)))
+    WellFormed::parse(key).ok_or_else(|| invalid_key(not_a_virtual_key(key)))
 }
 
 /// Explains which header is missing.
@@ -61,19 +65,19 @@ fn not_a_virtual_key(key: &[u8]) -> &'static str {
 }
 
 /// Returns the value of a header that must not occur more than once.
-fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, Refusal> {
+fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
-        return Err(refused(&format!("`{name}` is sent more than once.")));
+        return Err(invalid_key(&format!("`{name}` is sent more than once.")));
     }
     Ok(first.map(|value| value.as_bytes().trim_ascii()))
 }
 
-fn after_bearer(value: &[u8]) -> Result<&[u8], Refusal> {
+fn bearer_token(value: &[u8]) -> Result<&[u8], Refusal> {
     match value.split_at_checked(7) {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case(b"bearer ") => Ok(key.trim_ascii()),
-        _ => Err(refused("`Authorization` must be `Bearer` and a virtual key.")),
+        _ => Err(invalid_key("`Authorization` must be `Bearer` and a virtual key.")),
     }
 }
 

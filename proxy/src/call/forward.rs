@@ -15,7 +15,7 @@ use crate::unsent_answers::UnsentAnswers;
 use crate::upstream::failure::{NoAnswer, bad_answer};
 use crate::upstream::headers::HeaderLines;
 use crate::upstream::whole_answer::Expected;
-use crate::upstream::{Failure, ReceivedAnswer, Streamed, Upstream, WholeAnswer, sent_key};
+use crate::upstream::{Failure, ProviderAnswer, ReceivedAnswer, Upstream, WholeAnswer, sent_key};
 use domain::measured::Endpoint;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::sync::Arc;
@@ -76,13 +76,13 @@ impl Forwarder {
         let answer = match request.stream {
             None => {
                 let answer = upstream.exchange(&path, &headers, bytes, reservation).await;
-                answer.map(Streamed::Whole)
+                answer.map(ProviderAnswer::Whole)
             }
             // Boxed, so that other calls need no space for it.
             Some(_) => Box::pin(upstream.exchange_stream(&path, &headers, bytes, reservation)).await,
         };
         let answer = match answer {
-            Ok(Streamed::Stream(mut answer)) => {
+            Ok(ProviderAnswer::Stream(mut answer)) => {
                 sent_key::redact_head(&mut answer.headers, provider_key.expose_secret());
                 return Ok(Forwarded::Stream(OpenStream {
                     hold,
@@ -91,7 +91,7 @@ impl Forwarder {
                     permit,
                 }));
             }
-            Ok(Streamed::Whole(answer)) => {
+            Ok(ProviderAnswer::Whole(answer)) => {
                 self.inspect(request.endpoint, &upstream, answer, provider_key, permit)
                     .await
             }

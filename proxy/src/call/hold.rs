@@ -60,7 +60,7 @@ pub enum Settlement {
     /// The store accepted it.
     Accepted(Settled),
     /// It is queued for a retry.
-    Waits,
+    Queued,
 }
 
 impl Settlement {
@@ -68,7 +68,7 @@ impl Settlement {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Accepted(settled) => settled.as_str(),
-            Self::Waits => "waits",
+            Self::Queued => "waits",
         }
     }
 }
@@ -138,7 +138,7 @@ impl HoldSettler {
         );
         self.metrics.settlement_waits();
         Box::pin(self.retry_queue.settle(settle, &origin)).await;
-        Settlement::Waits
+        Settlement::Queued
     }
 
     /// Releases the hold of a call that cannot be sent, and returns the denial. The id of the denial is that of the
@@ -188,9 +188,9 @@ mod tests {
         for (reply, is_lost, outcome) in [
             ("settled", false, Settlement::Accepted(Settled::Done)),
             ("mismatch", false, Settlement::Accepted(Settled::Mismatch)),
-            ("missing", false, Settlement::Waits),
-            ("", false, Settlement::Waits),
-            ("settled", true, Settlement::Waits),
+            ("missing", false, Settlement::Queued),
+            ("", false, Settlement::Queued),
+            ("settled", true, Settlement::Queued),
         ] {
             let fixture = Fixture::new().await;
             assert_eq!(
@@ -198,7 +198,7 @@ mod tests {
                 outcome,
                 "{reply} {is_lost}"
             );
-            let waiting = usize::from(outcome == Settlement::Waits);
+            let waiting = usize::from(outcome == Settlement::Queued);
             assert_eq!(fixture.retry_queue.len(), waiting, "{reply} {is_lost}");
             assert_eq!(
                 fixture.arguments(&SETTLE)[0],

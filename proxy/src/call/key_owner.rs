@@ -13,7 +13,7 @@ use store::lookup::VirtualKeyOwner;
 use telemetry::PacedLine;
 
 /// Finds the owners of virtual keys.
-pub struct Resolver {
+pub struct KeyOwnerLookup {
     /// Queried once for each key.
     pub store: Store,
     /// Only a usable store proves that a key does not exist.
@@ -24,7 +24,7 @@ pub struct Resolver {
     pub owners: Arc<KeyOwners>,
 }
 
-impl Resolver {
+impl KeyOwnerLookup {
     /// Returns the key and its owner.
     ///
     /// # Errors
@@ -101,9 +101,9 @@ mod tests {
         let fixture = Fixture::new().await;
         assert!(fixture.prices.are_known_now().await);
         fixture.on_command(|command| (command[0] == "GET").then(|| text("acct_1 bot vk_1")));
-        let (resolver, key) = (fixture.resolver(), key("00"));
+        let (lookup, key) = (fixture.key_owner_lookup(), key("00"));
         for _ in 0..2 {
-            let known = resolver.key_owner(well_formed(&key)).await.unwrap();
+            let known = lookup.key_owner(well_formed(&key)).await.unwrap();
             assert_eq!((known.owner.account(), known.owner.agent()), ("acct_1", "bot"));
         }
         let is_lookup =
@@ -116,11 +116,11 @@ mod tests {
     async fn an_unknown_key_is_looked_up_once() {
         let fixture = Fixture::new().await;
         assert!(fixture.prices.are_known_now().await);
-        let (resolver, ours, foreign) = (fixture.resolver(), key("00"), key("01"));
+        let (lookup, ours, foreign) = (fixture.key_owner_lookup(), key("00"), key("01"));
         let before = fixture.count("GET");
         for _ in 0..2 {
-            assert!(is_unknown(&resolver.key_owner(well_formed(&ours)).await));
-            assert!(is_unknown(&resolver.key_owner(well_formed(&foreign)).await));
+            assert!(is_unknown(&lookup.key_owner(well_formed(&ours)).await));
+            assert!(is_unknown(&lookup.key_owner(well_formed(&foreign)).await));
         }
         assert_eq!(fixture.count("GET") - before, 1);
         assert_eq!(fixture.owners.sizes(), [0, 1]);
@@ -144,7 +144,10 @@ mod tests {
                     _ => None,
                 }
             });
-            let rejected = fixture.resolver().key_owner(well_formed(&key("00"))).await;
+            let rejected = fixture
+                .key_owner_lookup()
+                .key_owner(well_formed(&key("00")))
+                .await;
             assert!(
                 matches!(rejected, Err(Rejection::Denied(_))),
                 "{is_away} {rejected:?}"

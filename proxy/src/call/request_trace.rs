@@ -8,6 +8,7 @@ use crate::reply::denied::Denied;
 use crate::reply::refusal::RefusalKind;
 use http::HeaderMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::lookup::VirtualKeyOwner;
 use telemetry::LineAllowance;
@@ -20,6 +21,7 @@ static UNBOUNDED: LineAllowance = LineAllowance::new();
 /// Telemetry of a request in progress.
 #[derive(Debug, Clone)]
 pub struct RequestTrace {
+    metrics: Arc<Metrics>,
     trace: Trace,
     /// Address of the connection, if it is known.
     peer: Option<IpAddr>,
@@ -67,9 +69,10 @@ fn micros(time: Duration) -> u64 {
 
 impl RequestTrace {
     /// Starts the telemetry of a request whose head was received.
-    pub fn new(headers: &HeaderMap, peer: Option<IpAddr>) -> Self {
+    pub fn new(headers: &HeaderMap, peer: Option<IpAddr>, metrics: &Arc<Metrics>) -> Self {
         let now = Instant::now();
         Self {
+            metrics: Arc::clone(metrics),
             trace: Trace::from_headers(headers),
             peer,
             began: now,
@@ -86,25 +89,20 @@ impl RequestTrace {
     }
 
     /// Ends a stage with its outcome. A failed stage is recorded only if [`Stage::records_failures`] says so.
-    pub fn end_stage_with<T, E>(
-        &mut self,
-        metrics: &Metrics,
-        stage: Stage,
-        outcome: Result<T, E>,
-    ) -> Result<T, E> {
+    pub fn end_stage_with<T, E>(&mut self, stage: Stage, outcome: Result<T, E>) -> Result<T, E> {
         if outcome.is_ok() || stage.records_failures() {
-            self.end_stage(metrics, stage);
+            self.end_stage(stage);
         }
         outcome
     }
 
     /// Ends a stage and records its duration. A stage begins where the previous one ended.
-    pub fn end_stage(&mut self, metrics: &Metrics, stage: Stage) {
+    pub fn end_stage(&mut self, stage: Stage) {
         let now = Instant::now();
         let took = now.duration_since(self.last);
         self.stages[stage as usize] = Some((self.last, took));
         self.last = now;
-        metrics.stage(stage, took);
+        self.metrics.stage(stage, took);
     }
 
     /// Returns the time spent outside Tollgate: receiving the caller's body, and waiting for the provider.
@@ -181,10 +179,10 @@ impl RequestTrace {
     }
 
     /// Counts, logs and exports a rejected request.
-    pub fn record_rejection(&self, metrics: &Metrics, rejection: &Rejection) {
+    pub fn record_rejection(&self, rejection: &Rejection) {
         match rejection {
-            Rejection::Refused(refusal) => self.record_refusal(metrics, refusal.kind),
-            Rejection::Denied(denied) => self.record_denial(metrics, denied),
+            Rejection::Refused(refusal) => self.record_refusal(refusal.kind),
+            Rejection::Denied(denied) => self.record_denial(denied),
         }
     }
 
@@ -197,9 +195,9 @@ impl RequestTrace {
         }
     }
 
-    fn record_denial(&self, metrics: &Metrics, denied: &Denied) {
+    fn record_denial(&self, denied: &Denied) {
         let reason = denied.denial.reason();
-        metrics.denied(denied.denial);
+        self.metrics.denied(denied.denial);
         let (account, agent) = self.account_and_agent();
         let (total, own) = self.times(Instant::now());
         let due = match denied.is_counted {
@@ -227,8 +225,8 @@ impl RequestTrace {
     }
 
     /// Counts, logs and exports a refused request. Text from the request is not logged.
-    pub fn record_refusal(&self, metrics: &Metrics, kind: RefusalKind) {
-        metrics.refused(kind);
+    pub fn record_refusal(&self, kind: RefusalKind) {
+        self.metrics.refused(kind);
         let (account, agent) = self.account_and_agent();
         let (total, own) = self.times(Instant::now());
         if let Some(left_out) = self.unbounded_line_due() {
@@ -315,10 +313,20 @@ fn nanos(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use settings::upstreams::Providers;
+    use telemetry::registrar::Registrar;
 
     #[test]
     fn a_trace_has_the_duration_of_each_stage_and_the_owner_of_the_key() {
-        let mut trace = RequestTrace::new(&HeaderMap::new(), None);
+        let registrar = Registrar::new("tollgate_proxy");
+        let metrics = Arc::new(
+            Metrics::new(
+                &registrar,
+                &Providers::new("openai".to_owned(), Default::default()),
+            )
+            .unwrap(),
+        );
+        let mut trace = RequestTrace::new(&HeaderMap::new(), None, &metrics);
         assert_eq!(trace.account_and_agent(), (None, None));
         let owner = VirtualKeyOwner::new("acct_1", "bot", "vk_1");
         trace.set_owner(&owner);

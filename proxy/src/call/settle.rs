@@ -36,15 +36,15 @@ pub struct SettledCall {
     pub charged_usd: String,
 }
 
-/// Settles calls.
-pub struct Settler {
+/// Completes sent calls: settles the hold, records the call and builds the answer.
+pub struct CallCompleter {
     /// Settles the hold.
     pub holds: Arc<HoldSettler>,
-    /// Counts and times calls.
+    /// Counts calls.
     pub metrics: Arc<Metrics>,
 }
 
-impl Settler {
+impl CallCompleter {
     /// Settles a sent call and builds the answer.
     pub async fn complete(
         &self,
@@ -53,7 +53,7 @@ impl Settler {
         trace: &mut RequestTrace,
     ) -> Completed {
         let SentCall { hold, answer } = sent;
-        trace.end_stage(&self.metrics, Stage::Upstream);
+        trace.end_stage(Stage::Upstream);
         let (end, result) = end_of(&answer);
         // A time-out is counted as the result of an approved call.
         if let Err(Failure::Unreachable(at)) = answer {
@@ -103,7 +103,7 @@ impl Settler {
             .holds
             .settle(hold, bill.cost, bill.outcome, Some(measured))
             .await;
-        trace.end_stage(&self.metrics, Stage::Settle);
+        trace.end_stage(Stage::Settle);
         let charged_usd = bill.cost.usd();
         trace.record_approval(&ApprovedCall {
             id: &allow_id,

@@ -19,7 +19,7 @@ use super::handoff;
 use super::hold::OpenHold;
 use super::request_trace::RequestTrace;
 use super::run_to_completion::RunToCompletion;
-use super::settle::Settler;
+use super::settle::CallCompleter;
 use crate::account_usage::CallPermit;
 use crate::admission::Admission;
 use crate::metrics::streams::Extension;
@@ -42,7 +42,7 @@ use store::lookup::VirtualKeyOwner;
 /// Starts streams.
 pub struct Streams {
     /// Settles streams.
-    pub settler: Arc<Settler>,
+    pub completer: Arc<CallCompleter>,
     /// Counts and times streams.
     pub metrics: Arc<Metrics>,
     /// A stream whose caller has disconnected is still in flight.
@@ -246,7 +246,7 @@ impl StreamedCall {
             ..
         } = *self;
         let took = reader.elapsed();
-        trace.end_stage(&shared.metrics, Stage::Upstream);
+        trace.end_stage(Stage::Upstream);
         let call_end = end.call_end();
         let bill = Bill::of_stream(&request, hold.estimate, reader.filter(), call_end);
         let exchange = EndedExchange {
@@ -260,7 +260,7 @@ impl StreamedCall {
             }),
         };
         let settled = shared
-            .settler
+            .completer
             .settle(&request, hold, bill, exchange, &mut trace)
             .await;
         let wants_cost = request.stream.is_some_and(|stream| stream.wants_cost);

@@ -12,6 +12,7 @@ use domain::id::IdKind;
 use http::header::{CONNECTION, DATE};
 use http::{HeaderMap, HeaderValue};
 use pingora::protocols::http::date::get_cached_date;
+use std::sync::Arc;
 
 /// Capacity for the head of such an answer, in bytes.
 const HEAD_BYTES: usize = 512;
@@ -44,8 +45,8 @@ pub(super) fn malformed(what: Malformed) -> Refusal {
 }
 
 /// Builds the answer with the headers of every answer, and records it in metrics and log.
-pub(super) fn reply(metrics: &Metrics, refusal: &Refusal) -> Reply {
-    RequestTrace::new(&HeaderMap::new(), None).record_refusal(metrics, refusal.kind);
+pub(super) fn reply(metrics: &Arc<Metrics>, refusal: &Refusal) -> Reply {
+    RequestTrace::new(&HeaderMap::new(), None, metrics).record_refusal(refusal.kind);
     let mut reply = refusal.reply();
     reply.set(names::OVERHEAD_MS, "0.000");
     reply.set(names::REQUEST_ID, &new_request_id());
@@ -53,7 +54,7 @@ pub(super) fn reply(metrics: &Metrics, refusal: &Refusal) -> Reply {
 }
 
 /// Builds the answer as bytes of HTTP/1.1. The answer closes the connection.
-pub(super) fn bytes(metrics: &Metrics, refusal: &Refusal) -> Bytes {
+pub(super) fn bytes(metrics: &Arc<Metrics>, refusal: &Refusal) -> Bytes {
     let mut reply = reply(metrics, refusal);
     reply.headers.insert(DATE, get_cached_date());
     reply

@@ -93,25 +93,25 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, kept: &mut Kep
         state.metrics.announced_retry();
     }
     let route = route::of_request(state.offered, head);
-    let mut trace = RequestTrace::new(&head.headers, peer_of(session));
+    let mut trace = RequestTrace::new(&head.headers, peer_of(session), &state.metrics);
     if route != Ok(Route::Health)
         && !state.addresses.is_free(session)
         && let Err(rejection) = Box::pin(state.addresses.check(session)).await
     {
-        return Completed::from_rejection(&rejection, &state.metrics, &trace);
+        return Completed::from_rejection(&rejection, &trace);
     }
     let answered = match route {
         Ok(Route::Call(endpoint)) => return state.calls.call(endpoint, session, kept, &mut trace).await,
         Ok(Route::Health) => Ok(Box::pin(health(state)).await),
         Ok(route @ (Route::Models | Route::Model)) => models(state, route, session, kept).await,
         Err(no_route) => {
-            trace.record_refusal(&state.metrics, no_route.kind());
+            trace.record_refusal(no_route.kind());
             Ok(no_route.reply(state.offered))
         }
     };
     match answered {
         Ok(reply) => Completed::without_waiting(reply),
-        Err(rejection) => Completed::from_rejection(&rejection, &state.metrics, &trace),
+        Err(rejection) => Completed::from_rejection(&rejection, &trace),
     }
 }
 
@@ -138,7 +138,7 @@ async fn models(
     match route {
         Route::Model => {
             let name = routes::model_of(session.req_header().uri.path()).unwrap_or_default();
-            Ok(models::one(&prices, &state.upstreams, name)?)
+            Ok(models::model(&prices, &state.upstreams, name)?)
         }
         _ => Ok(models::reply(&prices, &state.upstreams)),
     }

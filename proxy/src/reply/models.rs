@@ -55,7 +55,7 @@ pub fn reply(prices: &PriceTable, upstreams: &Upstreams) -> Reply {
 ///
 /// # Errors
 /// 404 `model_not_found` for any other name.
-pub fn one(prices: &PriceTable, upstreams: &Upstreams, encoded: &str) -> Result<Reply, Refusal> {
+pub fn model(prices: &PriceTable, upstreams: &Upstreams, encoded: &str) -> Result<Reply, Refusal> {
     let name = percent_decode_str(encoded).decode_utf8().ok();
     let upstream = |name: &str| upstreams.choose(name).identity();
     let is_listed = |name: &str| {

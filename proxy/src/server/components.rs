@@ -13,9 +13,9 @@ use crate::call::decide::Decider;
 use crate::call::denials::Denials;
 use crate::call::forward::Forwarder;
 use crate::call::hold::HoldSettler;
-use crate::call::key_owner::Resolver;
+use crate::call::key_owner::KeyOwnerLookup;
 use crate::call::lost_writes_log::LostWritesLog;
-use crate::call::settle::Settler;
+use crate::call::settle::CallCompleter;
 use crate::call::stream::Streams;
 use crate::call::stream::extender::Extender;
 use crate::call::stream::stops::Stops;
@@ -170,7 +170,7 @@ impl Components {
     pub fn pipeline(&self) -> CallPipeline {
         let holds = Arc::new(self.hold_settler());
         let large_bodies = || LargeBodies::new(self.settings.proxy_threads());
-        let settler = Arc::new(Settler {
+        let completer = Arc::new(CallCompleter {
             holds: Arc::clone(&holds),
             metrics: Arc::clone(&self.metrics),
         });
@@ -189,7 +189,7 @@ impl Components {
             runs_max: self.store.budgets().limit(Budget::Runs),
         });
         CallPipeline {
-            resolver: self.resolver(),
+            key_owner_lookup: self.key_owner_lookup(),
             counter: RequestCounter {
                 authorizer: Arc::clone(&authorizer),
                 denials: Arc::clone(&denials),
@@ -217,18 +217,17 @@ impl Components {
                 large_answers: large_bodies(),
                 unsent_answers: Arc::clone(&self.unsent_answers),
             },
-            streams: Arc::new(self.streams(Arc::clone(&settler))),
-            settler,
+            streams: Arc::new(self.streams(Arc::clone(&completer))),
+            completer,
             admission: Arc::clone(&self.admission),
             request_limits: RequestLimits::new(self.connections.max()),
-            metrics: Arc::clone(&self.metrics),
         }
     }
 
-    fn streams(&self, settler: Arc<Settler>) -> Streams {
+    fn streams(&self, completer: Arc<CallCompleter>) -> Streams {
         let proxy = &self.settings.proxy;
         Streams {
-            settler,
+            completer,
             metrics: Arc::clone(&self.metrics),
             admission: Arc::clone(&self.admission),
             extender: proxy.stream_extend.then(|| Extender {
@@ -254,8 +253,8 @@ impl Components {
     }
 
     /// Creates step 1 of a call.
-    pub fn resolver(&self) -> Resolver {
-        Resolver {
+    pub fn key_owner_lookup(&self) -> KeyOwnerLookup {
+        KeyOwnerLookup {
             store: self.store.clone(),
             health: Arc::clone(&self.health),
             prices: Arc::clone(&self.prices),

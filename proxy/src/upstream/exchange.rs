@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 const INTERIM_MAX: usize = 8;
 
 /// The provider's answer to a request for server-sent events.
-pub enum Streamed {
+pub enum ProviderAnswer {
     /// Any other answer, such as an error.
     Whole(ReceivedAnswer),
     /// The head was read.
@@ -59,7 +59,7 @@ impl Upstream {
         headers: &AuthorizedHeaders,
         body: Bytes,
         held: impl Send + 'static,
-    ) -> Result<Streamed, NoAnswer> {
+    ) -> Result<ProviderAnswer, NoAnswer> {
         let began = Instant::now();
         let begun = async {
             let mut open = self.send(path, headers, body, held).await?;
@@ -73,12 +73,12 @@ impl Upstream {
         let (open, status, headers) = begun.unwrap_or(Err(Failure::LateHead.into()))?;
         if AnswerStream::is_stream(status, &headers) {
             let stream = AnswerStream::new(open, began, status, headers);
-            return Ok(Streamed::Stream(Box::new(stream)));
+            return Ok(ProviderAnswer::Stream(Box::new(stream)));
         }
         // At least the deadline of the head: otherwise an answer with a late head would have no time left.
         let deadline = began + whole.max(stream_head);
         let rest = timeout_at(deadline, pin!(self.read_rest(open, status, headers))).await;
-        Ok(Streamed::Whole(rest.unwrap_or(Err(Failure::Timeout))?))
+        Ok(ProviderAnswer::Whole(rest.unwrap_or(Err(Failure::Timeout))?))
     }
 
     /// Reads the body of an answer whose head was read, and keeps the connection.
@@ -102,8 +102,8 @@ impl Upstream {
 
     /// Reads the whole body. A body that arrives in one piece is not copied.
     async fn read_body(&self, session: &mut HttpSession, headers: &HeaderMap) -> Result<Bytes, Failure> {
-        let mut first = Bytes::new();
-        let mut whole = BytesMut::new();
+        let mut first_piece = Bytes::new();
+        let mut buffer = BytesMut::new();
         let mut length = 0_usize;
         while let Some(piece) = session
             .read_body_bytes()
@@ -114,20 +114,24 @@ impl Upstream {
             if length > self.max_response_bytes {
                 return Err(bad_answer("its answer is too long"));
             }
-            if first.is_empty() {
-                first = piece;
+            if first_piece.is_empty() {
+                first_piece = piece;
             } else {
-                if whole.is_empty() {
+                if buffer.is_empty() {
                     // Reserves the declared length at once, so that nothing is copied again, but at most the accepted
                     // length.
                     let declared = content_length(headers).unwrap_or(0).min(self.max_response_bytes);
-                    whole.reserve(declared.max(length));
-                    whole.extend_from_slice(&first);
+                    buffer.reserve(declared.max(length));
+                    buffer.extend_from_slice(&first_piece);
                 }
-                whole.extend_from_slice(&piece);
+                buffer.extend_from_slice(&piece);
             }
         }
-        Ok(if whole.is_empty() { first } else { whole.freeze() })
+        Ok(if buffer.is_empty() {
+            first_piece
+        } else {
+            buffer.freeze()
+        })
     }
 }
 

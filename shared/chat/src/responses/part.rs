@@ -31,12 +31,12 @@ struct Part<'a> {
 pub(super) fn contents(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     if scanner.peek() != Some(b'[') {
         prompt.parts += usize::from(scanner.peek() == Some(b'{'));
-        return one(prompt, scanner);
+        return parse_part(prompt, scanner);
     }
     let (mut first, mut index) = (None, 0);
     scanner.array(|scanner| {
         prompt.parts += 1;
-        let found = one(prompt, scanner)?;
+        let found = parse_part(prompt, scanner)?;
         if first.is_none() {
             first = found.map(|found| found.within(&format!("[{index}]")));
         }
@@ -47,7 +47,7 @@ pub(super) fn contents(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<O
 }
 
 /// Reads one part, or a content that is not an array.
-fn one(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
+fn parse_part(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     if scanner.peek() != Some(b'{') {
         prompt.text(scanner)?;
         return Ok(None);

@@ -25,11 +25,11 @@ pub(super) fn all(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option
 fn list(scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     if scanner.peek() != Some(b'[') {
         // Some parsers read a lone object as an array of one.
-        return one(scanner);
+        return parse_tool(scanner);
     }
     let (mut first, mut index) = (None, 0);
     scanner.array(|scanner| {
-        let found = one(scanner)?;
+        let found = parse_tool(scanner)?;
         if first.is_none() {
             first = found.map(|found| found.within(&format!("[{index}]")));
         }
@@ -58,7 +58,7 @@ enum Environment {
 }
 
 /// Reads one tool.
-fn one(scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
+fn parse_tool(scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     if scanner.peek() != Some(b'{') {
         let is_absent = matches!(scanner.value()?, Value::Null);
         return Ok((!is_absent).then(|| Unseen::at("", HOSTED)));
