@@ -1,7 +1,7 @@
 //! Signed checkpoints of audit trails: the state of a trail at some time, proven by a signature outside the store. The
 //! archive has the last checkpoint of each trail, which later ones replace, and the kept ones, each under its size.
 
-use crate::walk::Walk;
+use crate::verifier::Walk;
 use archive::Archive;
 use archive::location::LocationError;
 use crypto::checkpoint_key::{BadNote, PublicKey};

@@ -1,7 +1,7 @@
 //! Known ends of a chain, which its end is compared with: a truncated chain is valid up to its last entry.
 
 use crate::broken::Broken;
-use crate::walk::Walk;
+use crate::verifier::Walk;
 use crypto::checkpoint_key::{BadNote, PublicKey};
 use domain::checkpoint::{Checkpoint, CheckpointEnd};
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@
 use super::end::{Compared, KnownEnd, UNSIGNED};
 use crate::broken::Broken;
 use crate::verdict::Verdict;
-use crate::walk::Walk;
+use crate::verifier::Walk;
 use history::trail::Trail;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read as _};

@@ -14,11 +14,11 @@ mod manifests;
 mod online;
 mod slots;
 mod verdict;
-mod walk;
+mod verifier;
 
 pub use broken::Broken;
 pub use end::{KnownEnd, Source, young};
 pub use online::online;
 pub use slots::{Busy, VerificationSlot, VerificationSlots};
 pub use verdict::Verdict;
-pub use walk::Walk;
+pub use verifier::Walk;

@@ -6,7 +6,7 @@ use super::lists::Lists;
 use super::manifests::Manifests;
 use crate::broken::Broken;
 use crate::verdict::Verdict;
-use crate::walk::Walk;
+use crate::verifier::Walk;
 use archive::Archive;
 use history::trail::Trail;
 use std::ops::RangeInclusive;

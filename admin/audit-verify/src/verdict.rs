@@ -2,7 +2,7 @@
 
 use crate::broken::Broken;
 use crate::end::KnownEnd;
-use crate::walk::Walk;
+use crate::verifier::Walk;
 use domain::chain::GENESIS;
 use serde_json::{Value, json};
 

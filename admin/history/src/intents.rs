@@ -1,9 +1,9 @@
 //! The intents of an account and mode: complete, whether they are in the store or in the archive.
 
 mod keyed;
+mod listing;
 mod position;
 mod search;
-mod walk;
 
 pub use keyed::GENERATIONS_MAX;
 pub use search::READ_MAX;
@@ -80,7 +80,7 @@ impl<'a> Intents<'a> {
         }
         for _ in 0..ATTEMPTS {
             let segments = self.segments().await?;
-            let part = walk::Walk::new(self, (index, texts), page.limit, &segments)
+            let part = listing::Walk::new(self, (index, texts), page.limit, &segments)
                 .page(page.start)
                 .await;
             // Intents that were archived meanwhile would be missing from the page.

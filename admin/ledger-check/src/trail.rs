@@ -6,8 +6,8 @@
 //! agents, their days and wallets, not with entries.
 
 mod charges;
-mod join;
 mod legs;
+mod matching;
 mod records;
 mod stated;
 mod unreadable;
@@ -22,8 +22,8 @@ use charges::{Charges, RunSnapshot, Snapshot};
 use domain::entry::Entry;
 use domain::mode::Mode;
 use history::trail::Trail;
-use join::{LegMismatch, Unmatched};
 use legs::{Reader, key_of};
+use matching::{LegMismatch, Unmatched};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use store::account::ModeField;
 use store::keys::USER;
