@@ -6,6 +6,7 @@ use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use harness::{Caller, chat_body, eventually, open_cap};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(20);
@@ -15,6 +16,10 @@ const HONEST_SPENDS: u64 = 700;
 const SHORT_LINES: u64 = 5_500;
 /// Changes with 8.4 KB of audit line each: 63 MB.
 const LONG_LINES: u64 = 7_500;
+/// Agents with 8 KB of description each: 55 MB.
+const AGENTS: u64 = 6_000;
+/// Transfers with 2 KB of memo in each of two transactions: 60 MB.
+const TRANSFERS: u64 = 12_000;
 
 /// A plan without limits, the default budgets, a small store: spends with 16 kB of metadata, until the account that
 /// fills the store is refused.
@@ -87,16 +92,7 @@ async fn long_audit_texts_behind_short_ones() {
         ..Setup::default()
     };
     let fixture = setup.start().await;
-    // Tenants of an honest size, so that the attacker is not far above the median whatever is counted of it.
-    for _ in 0..2 {
-        let account = fixture.seed.account("unlimited").await;
-        let caller = Caller::new(&fixture.admin.url(), &account.api_key(Mode::Live).await);
-        assert_eq!(caller.post("/v1/policies/bot", json!({})).await.status, 200);
-        let spends =
-            (0..HONEST_SPENDS).map(|_| caller.post("/v1/spend", json!({ "agent": "bot", "amount": "0.01" })));
-        let spent: Vec<_> = stream::iter(spends).buffer_unordered(16).collect().await;
-        assert!(spent.iter().all(|reply| reply.status == 200));
-    }
+    honest_tenants(&fixture).await;
     let caller = fixture.management(Mode::Live).await;
     let made = caller.post("/v1/agents", json!({ "name": "bot" })).await;
     let path = format!("/v1/agents/{}", made.json()["agent"]["id"].as_str().unwrap());
@@ -108,8 +104,73 @@ async fn long_audit_texts_behind_short_ones() {
             caller.patch(&path, body).await
         })
         .await;
-    Fixture::only(&answers, &[200, 429]);
-    assert!(answers[&429] > 1_000, "{answers:?}");
+    assert_refused(&fixture, &answers, 1_000);
+}
+
+/// Agents with 8 KB of description each: the entries are archived, the descriptions stay.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_texts_of_agents() {
+    let fixture = nearly_full().await;
+    let caller = fixture.management(Mode::Live).await;
+    let text = "\u{1f600}".repeat(1_990);
+    let answers = fixture
+        .attack(AGENTS, async |at| {
+            let body = json!({ "name": format!("bot {at}"), "description": text });
+            caller.post("/v1/agents", body).await
+        })
+        .await;
+    assert_refused(&fixture, &answers, 500);
+}
+
+/// Transfers between two wallets, with 2 KB of memo in each of their two transactions: those stay as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_texts_of_transactions() {
+    let fixture = nearly_full().await;
+    let caller = fixture.management(Mode::Test).await;
+    let deposit = json!({ "wallet": "user", "amount": 1, "reference": "start" });
+    assert_eq!(caller.post("/v1/wallet/deposits", deposit).await.status, 200);
+    let made = json!({ "botId": "purse" });
+    assert_eq!(caller.post("/v1/wallets/create", made).await.status, 200);
+    let memo = "\u{1f600}".repeat(500);
+    let answers = fixture
+        .attack(TRANSFERS, async |_| {
+            let body = json!({ "from": "user", "to": "purse", "amount": "0.000000001", "memo": memo });
+            caller.post("/v1/wallets/transfer", body).await
+        })
+        .await;
+    assert_refused(&fixture, &answers, 500);
+}
+
+/// A store of which the guard refuses large accounts, whose median is an honest tenant's size. Entries are archived.
+async fn nearly_full() -> Fixture {
+    let setup = Setup {
+        megabytes: 64,
+        settings: vec![("LIMITS__GUARD_SHARE", "0.3".to_owned())],
+        ..Setup::default()
+    };
+    let fixture = setup.start().await;
+    honest_tenants(&fixture).await;
+    fixture
+}
+
+/// Makes tenants of an honest size, so that the attacker is not far above the median whatever is counted of it.
+async fn honest_tenants(fixture: &Fixture) {
+    for _ in 0..2 {
+        let account = fixture.seed.account("unlimited").await;
+        let caller = Caller::new(&fixture.admin.url(), &account.api_key(Mode::Live).await);
+        assert_eq!(caller.post("/v1/policies/bot", json!({})).await.status, 200);
+        let spends =
+            (0..HONEST_SPENDS).map(|_| caller.post("/v1/spend", json!({ "agent": "bot", "amount": "0.01" })));
+        let spent: Vec<_> = stream::iter(spends).buffer_unordered(16).collect().await;
+        assert!(spent.iter().all(|reply| reply.status == 200));
+    }
+}
+
+/// Asserts that the attacker alone was refused, at least `least` times, and the store is not full.
+fn assert_refused(fixture: &Fixture, answers: &BTreeMap<u16, u64>, least: u64) {
+    Fixture::only(answers, &[200, 429]);
+    let refused = answers.get(&429).copied().unwrap_or(0);
+    assert!(refused > least, "{answers:?}");
     let used = fixture.redis.memory_used();
     assert!(used < 60 << 20, "{used}");
     assert_eq!(fixture.admin.metric("tollgate_admin_refused_accounts"), Some(1));

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use store::account::refused::{self, Cause, List};
+use store::transaction::LONG_LINE;
 
 const OPENAI_KEY: &str = "sk-test-0123456789abcdefghij";
 
@@ -283,6 +284,71 @@ async fn an_account_with_too_many_audit_entries_waits_for_the_archive() {
     // Another account is not affected.
     let other = world.account("enterprise").await.1;
     success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
+}
+
+/// The guard's sum of texts that no budget counts: those of agents as long as these exist, those of transactions for
+/// ever.
+#[tokio::test]
+async fn texts_that_stay_are_counted() {
+    let world = with(&[]).await;
+    let account = world.seed.account("enterprise").await;
+    let caller = world.caller(&account, Mode::Test).await;
+    let record = account.keys.record();
+    let kept = || {
+        world
+            .redis
+            .command::<Option<u64>>(&["HGET", &record, "test_kept_text"])
+    };
+    let agent = async |name: &str, description: Value| {
+        let body = json!({ "name": name, "description": description });
+        let made = success(&caller.post("/v1/agents", body).await, 200);
+        format!("/v1/agents/{}", made["agent"]["id"].as_str().unwrap())
+    };
+    agent("plain", Value::Null).await;
+    assert_eq!(kept(), None);
+    let path = agent("long", json!("\u{1f600}".repeat(2_000))).await;
+    assert_eq!(kept(), Some(8_000));
+    for (description, bytes) in [
+        (json!("short"), 5),
+        (json!("x".repeat(700)), 700),
+        (Value::Null, 0),
+    ] {
+        let body = json!({ "description": description });
+        success(&caller.patch(&path, body).await, 200);
+        assert_eq!(kept(), Some(bytes), "{description}");
+    }
+    success(
+        &caller
+            .patch(&path, json!({ "description": "y".repeat(900) }))
+            .await,
+        200,
+    );
+    success(&caller.send("DELETE", &path, &[], "").await, 200);
+    assert_eq!(kept(), Some(0));
+    // Two legs of a transfer, each of them with the memo.
+    let deposit = json!({ "wallet": "user", "amount": 1, "reference": "r" });
+    success(&caller.post("/v1/wallet/deposits", deposit).await, 200);
+    success(
+        &caller
+            .post("/v1/wallets/create", json!({ "botId": "purse" }))
+            .await,
+        200,
+    );
+    let memo = "\u{1f600}".repeat(500);
+    let transfer = json!({ "from": "user", "to": "purse", "amount": "0.1", "memo": memo });
+    success(&caller.post("/v1/wallets/transfer", transfer).await, 200);
+    let lines: Vec<String> = world
+        .redis
+        .command(&["HVALS", &account.keys.in_mode(Mode::Test).transactions()]);
+    let beyond: usize = lines
+        .iter()
+        .map(|line| line.len().saturating_sub(LONG_LINE))
+        .sum();
+    assert!((3_600..4_000).contains(&beyond), "{beyond}");
+    assert_eq!(kept(), Some(beyond as u64));
+    let shown = Cli::new(BINARY, world.redis.url()).json(&["account", "show", "--account", &account.id]);
+    let bytes = shown["storeBytes"]["test"].as_u64().unwrap();
+    assert!(bytes > 3 * 600 + beyond as u64, "{shown}");
 }
 
 #[tokio::test]

@@ -22,6 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::keys::{AccountKeys, Realm, Series, USER};
 use store::script::change::VERSION_STEP;
 
+/// The description of every agent.
+pub const DESCRIPTION: &str = "works at night";
 /// The largest sum that a wallet or counter may reach: as the double that the scripts compare with, and exactly.
 pub const CEILING: f64 = 9e18;
 pub const MOST: u64 = 9_000_000_000_000_000_000;
@@ -73,6 +75,8 @@ pub struct Model {
     /// The text of the long lines that the store has in each audit log: the model knows what they say, and not how
     /// long they are.
     pub audit_texts: [u64; 4],
+    /// The same for the long lines of transactions that an account caused.
+    pub kept_texts: [u64; 4],
     /// The last place that was drawn of each series, by account.
     pub drawn: Drawn,
     /// Numbers that the store drew in the current action.
@@ -104,6 +108,7 @@ impl Model {
             born: 1,
             sides: Default::default(),
             audit_texts: [0; 4],
+            kept_texts: [0; 4],
             drawn: Drawn::default(),
             found: Drawn::default(),
             asked_escrows: 0,

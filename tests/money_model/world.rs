@@ -15,6 +15,7 @@ use store::Store;
 use store::audit::long_text;
 use store::keys::{AccountKeys, IntentIndex, Series};
 use store::script::Script;
+use store::transaction::LONG_LINE;
 use store::transit::Transit;
 use store::versions::AccountVersion;
 
@@ -112,8 +113,22 @@ impl World {
             let lines = self.audit_lines(at).await?;
             let texts = (1..).zip(&lines).map(|(seq, line)| long_text(seq, line));
             self.model.audit_texts[at] = texts.sum();
+            self.model.kept_texts[at] = self.kept_text(at).await?;
         }
         compare(&self.store, &self.model.render(), &mut self.model.names).await
+    }
+
+    /// The bytes beyond their common length of the transactions that an account caused, as they are in the store.
+    async fn kept_text(&self, at: At) -> Result<u64, String> {
+        let read = redis::Cmd::hgetall(realm(at).transactions());
+        let lines: Result<BTreeMap<usize, Vec<u8>>, _> = self.store.command(&read).await;
+        let lines = lines.map_err(|error| format!("{error:?}"))?;
+        let known = 1..=self.model.sides[at].movements.len();
+        let own = lines
+            .iter()
+            .filter(|(number, _)| known.contains(number) && !self.model.is_arrival(at, **number));
+        let beyond = own.map(|(_, line)| line.len().saturating_sub(LONG_LINE) as u64);
+        Ok(beyond.sum())
     }
 
     /// The lines of an audit log as they are in the store.

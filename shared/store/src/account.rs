@@ -29,6 +29,8 @@ domain::words! {
         TextBytes = "text_bytes",
         /// Bytes of long audit lines: see `change.lua`.
         AuditText = "audit_text",
+        /// Bytes of text in agents' rows and transactions: see `kept_text.lua`.
+        KeptText = "kept_text",
         /// Count of transactions received from other accounts.
         TransactionsIn = "txn_in",
         /// Count of escrows that the account pays.

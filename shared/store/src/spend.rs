@@ -9,8 +9,8 @@ use crate::call::authorize::RUN_LIFE_MS;
 use crate::intent::{Decision, IntentLists, IntentRecord};
 use crate::once::Once;
 use crate::script::change::{
-    AGENT_EXISTS, BUDGET, CAP, Event, INTENT, INTENT_BUDGET, LIVE_RUNS, LOW_BALANCE, MONEY, PERIOD, PRUNE,
-    RUN, Scope,
+    AGENT_EXISTS, BUDGET, CAP, Event, INTENT, INTENT_BUDGET, KEPT_TEXT, LIVE_RUNS, LOW_BALANCE, MONEY,
+    PERIOD, PRUNE, RUN, Scope,
 };
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
@@ -27,7 +27,7 @@ script! {
     pub static SPEND = "spend",
     kind: Change,
     source: [
-        BUDGET, PERIOD, PRUNE, CAP, LIVE_RUNS, RUN, MONEY, INTENT, INTENT_BUDGET, AGENT_EXISTS, LOW_BALANCE,
+        BUDGET, PERIOD, PRUNE, CAP, LIVE_RUNS, RUN, KEPT_TEXT, MONEY, INTENT, INTENT_BUDGET, AGENT_EXISTS, LOW_BALANCE,
         include_str!("spend/spend.lua"),
     ],
     when_full: Refuse,

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 pub mod list;
 
+/// The length in bytes of a line that the common size of a transaction stands for. Equals `LONG_TRANSACTION` in
+/// `money.lua`.
+pub const LONG_LINE: usize = 256;
+
 domain::words! {
     /// Cause of a transaction, which determines whether it is a credit or a debit.
     pub enum TransactionType {
@@ -137,6 +141,12 @@ impl Transaction {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_script_counts_by_the_same_length() {
+        let source = include_str!("script/money.lua");
+        assert!(source.contains(&format!("local LONG_TRANSACTION = {LONG_LINE}\n")));
+    }
 
     #[test]
     fn what_was_written_is_read_back() {

@@ -2,7 +2,7 @@
 
 use crate::intent::NewIntent;
 use crate::once::Once;
-use crate::script::change::{BUDGET, CAUSED, Event, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope};
+use crate::script::change::{BUDGET, CAUSED, Event, KEPT_TEXT, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope};
 use crate::script::reply::Reply;
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
@@ -21,7 +21,7 @@ script! {
     pub static OWN = "transfer_own",
     kind: Change,
     source: [
-        BUDGET, CAUSED, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/own.lua"),
+        BUDGET, CAUSED, KEPT_TEXT, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/own.lua"),
     ],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
@@ -37,7 +37,7 @@ script! {
     pub static OUT = "transfer_out",
     kind: Change,
     source: [
-        BUDGET, CAUSED, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/out.lua"),
+        BUDGET, CAUSED, KEPT_TEXT, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/out.lua"),
     ],
     when_full: Refuse,
     marks: [confirmed, with_budgets],

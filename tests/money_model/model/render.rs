@@ -3,7 +3,7 @@
 mod policies;
 mod requests;
 
-use super::{ACCOUNTS, Agent, At, Model, Place, Wallet, account, keys, mode, realm};
+use super::{ACCOUNTS, Agent, At, DESCRIPTION, Model, Place, Wallet, account, keys, mode, realm};
 use crate::snapshot::{Expected, Record, Shape};
 use domain::mode::Mode;
 use domain::number::Number;
@@ -132,6 +132,9 @@ impl Model {
             set(format!("{mode}_escrows"), own.count());
             set(format!("{mode}_text_bytes"), self.text_bytes(at));
             set(format!("{mode}_audit_text"), self.audit_texts[at] as usize);
+            let described = side.agents.values().filter(|agent| agent.wallet.is_some());
+            let kept_text = self.kept_texts[at] as usize + described.count() * DESCRIPTION.len();
+            set(format!("{mode}_kept_text"), kept_text);
             set(format!("{mode}_intent_seq"), side.last_place);
         }
         let months: BTreeSet<u64> = self.sides[at]
@@ -165,6 +168,13 @@ impl Model {
             .count()
     }
 
+    /// Returns whether the transaction with this number came from another account.
+    pub fn is_arrival(&self, at: At, number: usize) -> bool {
+        let id = &self.sides[at].movements[number - 1].id;
+        let mut sent = self.sent.iter().filter(|transit| transit.to == at);
+        sent.any(|transit| transit.credit.as_ref().is_some_and(|credit| credit.id == *id))
+    }
+
     fn wallets_of(&self, page: &mut Page, at: At) {
         let (side, realm) = (&self.sides[at], realm(at));
         if let Some(wallet) = &side.user {
@@ -175,7 +185,11 @@ impl Model {
             let mut record = self.counters(at, name, agent);
             if let Some(wallet) = &agent.wallet {
                 record.extend(self.row(at, wallet));
-                record.extend(cells([("name", name), ("type", "custom")]));
+                record.extend(cells([
+                    ("name", name),
+                    ("type", "custom"),
+                    ("description", DESCRIPTION),
+                ]));
                 listed.insert(name.clone(), wallet.made.clone());
             }
             if let Some(policy) = &agent.policy {

@@ -77,26 +77,26 @@ macro_rules! recipes {
 }
 
 recipes! {
-    transfer::OWN: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"]
-        changing ["script/change", "script/budget", "script/caused", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"];
-    transfer::OUT: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/out"]
+    transfer::OWN: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/kept_text", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"]
+        changing ["script/change", "script/budget", "script/caused", "script/kept_text", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"];
+    transfer::OUT: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/kept_text", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/out"]
         changing ["transfer/out"];
-    deposit::script::MAKE: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/money", "script/once", "script/refusals", "deposit/make"] changing ["deposit/make"];
-    deposit::script::CONFIRM: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/money", "script/once", "script/refusals", "deposit/confirm"] changing ["deposit/confirm"];
+    deposit::script::MAKE: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/kept_text", "script/money", "script/once", "script/refusals", "deposit/make"] changing ["deposit/make"];
+    deposit::script::CONFIRM: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/kept_text", "script/money", "script/once", "script/refusals", "deposit/confirm"] changing ["deposit/confirm"];
     deposit::script::CANCEL: ["script/clock", "script/clock_bound", "script/change", "deposit/cancel"] changing ["deposit/cancel"];
-    transit::script::ARRIVE: ["script/clock", "script/clock_bound", "script/change", "script/money", "script/intent", "transit/arrive"] changing ["transit/arrive"];
+    transit::script::ARRIVE: ["script/clock", "script/clock_bound", "script/change", "script/kept_text", "script/money", "script/intent", "transit/arrive"] changing ["transit/arrive"];
     escrow::script::CREATE: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/intent", "script/intent_budget", "escrow/create"] changing ["escrow/create"];
-    escrow::script::FUND: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/money", "script/intent", "script/intent_budget", "script/low_balance", "escrow/fund"] changing ["escrow/fund"];
-    escrow::script::RESOLVE: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/money", "script/intent", "script/intent_budget", "escrow/resolve"] changing ["escrow/resolve"];
+    escrow::script::FUND: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/kept_text", "script/money", "script/intent", "script/intent_budget", "script/low_balance", "escrow/fund"] changing ["escrow/fund"];
+    escrow::script::RESOLVE: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/kept_text", "script/money", "script/intent", "script/intent_budget", "escrow/resolve"] changing ["escrow/resolve"];
     escrow::script::BLOCKED: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/intent", "script/intent_budget", "escrow/blocked"] changing ["escrow/blocked"];
     escrow::script::CLAIM: ["escrow/claim"] changing ["escrow/claim"];
     escrow::script::LIST: ["escrow/list"] changing ["escrow/list"];
     number::DRAW: ["script/clock", "script/clock_bound", "number/number"] changing ["number/number"];
     wallet::script::OPEN: ["script/clock", "script/clock_bound", "script/change", "wallet/open"] changing ["wallet/open"];
-    agent::script::DELETE: ["script/clock", "script/clock_bound", "script/change", "agent/delete"] changing ["agent/delete"];
+    agent::script::DELETE: ["script/clock", "script/clock_bound", "script/change", "script/kept_text", "agent/delete"] changing ["agent/delete"];
     AGENT_FREEZE: ["script/clock", "script/clock_bound", "script/change", "script/agent_exists", "agent/freeze"] changing ["script/agent_exists"];
     spend::DENY: ["script/clock", "script/clock_bound", "script/change", "script/intent", "spend/deny"] changing ["spend/deny"];
-    spend::SPEND: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/period", "script/prune", "script/cap", "script/live_runs", "script/run", "script/money", "script/intent", "script/intent_budget", "script/agent_exists", "script/low_balance", "spend/spend"]
+    spend::SPEND: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/period", "script/prune", "script/cap", "script/live_runs", "script/run", "script/kept_text", "script/money", "script/intent", "script/intent_budget", "script/agent_exists", "script/low_balance", "spend/spend"]
         changing ["script/prune", "script/cap", "script/run", "script/intent", "script/intent_budget", "spend/spend"];
 }
 

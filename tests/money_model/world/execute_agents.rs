@@ -4,7 +4,7 @@
 use super::World;
 use super::execute::{Outcome, scope, wrong};
 use crate::act::Act;
-use crate::model::{At, Limits, USD};
+use crate::model::{At, DESCRIPTION, Limits, USD};
 use store::Store;
 use store::agent;
 use store::agent::freeze::{Freeze, Frozen, FrozenBy, set_frozen};
@@ -32,7 +32,7 @@ impl World {
                     id: agent,
                     name: agent,
                     kind: "custom",
-                    description: None,
+                    description: Some(DESCRIPTION),
                     limit: most.map(|most| PlanLimit {
                         plan,
                         most: Some(most),

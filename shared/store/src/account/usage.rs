@@ -24,6 +24,8 @@ pub struct Usage {
     used: [u64; Budget::ALL.len()],
     /// Average length of an audit line that the account caused, without what [`Budget::AuditText`] counts.
     line_bytes: u64,
+    /// Bytes of text in agents' rows and transactions, which no budget counts.
+    kept_text: u64,
     /// Number of deliveries of all its webhooks.
     deliveries: u64,
     /// Number of frozen agents.
@@ -122,6 +124,7 @@ impl Usage {
         Ok(Self {
             used,
             line_bytes,
+            kept_text: count(9),
             deliveries,
             frozen_agents,
             archived: ArchivedUsage {
@@ -144,6 +147,7 @@ impl Usage {
         let archived = self.archived.records.saturating_mul(BESIDE_KEPT_BYTES);
         let rest = [
             audit,
+            self.kept_text,
             archived.saturating_add(self.archived.bytes),
             self.frozen_agents.saturating_mul(FROZEN_AGENT_BYTES),
             self.deliveries.saturating_mul(DELIVERY_BYTES),
@@ -164,6 +168,7 @@ fn query(realm: &Realm, ended_ms: u64) -> redis::Pipeline {
         ModeField::Refusals,
         ModeField::AuditText,
         ModeField::Webhooks,
+        ModeField::KeptText,
     ];
     let record = query.cmd("HMGET").arg(realm.record()).arg("key_seq");
     for field in fields {
@@ -215,6 +220,7 @@ mod tests {
         let mut usage = Usage {
             used: [0; Budget::ALL.len()],
             line_bytes: 300,
+            kept_text: 0,
             deliveries: 2,
             frozen_agents: 0,
             archived: ArchivedUsage::default(),
@@ -232,5 +238,7 @@ mod tests {
             bytes: 900,
         };
         assert_eq!(usage.bytes(), 500 + 4_000 + 7 + 1_200 + 600 + 120 + 900);
+        usage.kept_text = 8_000;
+        assert_eq!(usage.bytes(), 500 + 4_000 + 7 + 1_200 + 600 + 120 + 900 + 8_000);
     }
 }

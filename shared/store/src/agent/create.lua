@@ -5,7 +5,7 @@
 --   plan), `agents_max` '' = unlimited, `place` the value of the place. `fields` are those of the row. Last: budgets
 -- Returns: {'created'} | {'tier_limit'} | {'exists'} | {'other_plan', plan} | {'over_budget', kind}
 --   | {'taken'} (the number is in use; nothing changed, draw another) | {'no_account'}
--- Cost: O(log agents of the account); 12 calls
+-- Cost: O(log agents of the account); 14 calls
 local plan = call('HGET', KEYS.account, 'plan')
 if ARGV.plan ~= '' and plan ~= ARGV.plan then return {'other_plan', plan} end
 if call('HEXISTS', KEYS.agent, 'wallet') == 1 then return {'exists'} end
@@ -16,5 +16,6 @@ if call('EXISTS', KEYS.place) == 1 then return {'taken'} end
 call('SET', KEYS.place, ARGV.place)
 call('HSET', KEYS.agent, 'balance', '0', 'created_at', now, 'updated_at', now, unpack(ARGV, @ARGV.fields))
 call('ZADD', KEYS.agents, now_ms, ARGV.agent)
+count_kept_text(call('HSTRLEN', KEYS.agent, 'description'))
 recorded()
 return {'created'}

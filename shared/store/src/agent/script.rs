@@ -2,7 +2,8 @@
 
 use crate::keys::{AccountKeys, TRANSACTION_LISTS, closed_holder};
 use crate::script::change::{
-    ATTEMPTS, BUDGET, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown, unexpected_reply,
+    ATTEMPTS, BUDGET, Event, FIELDS, FieldChange, KEPT_TEXT, Scope, Shown, field_args, shown,
+    unexpected_reply,
 };
 use crate::script::plan_limit::PlanLimit;
 use crate::script::reply::Reply;
@@ -17,7 +18,7 @@ script! {
     /// Creates an agent.
     pub static CREATE = "agent_create",
     kind: Change,
-    source: [BUDGET, include_str!("create.lua")],
+    source: [BUDGET, KEPT_TEXT, include_str!("create.lua")],
     when_full: Refuse,
     marks: [with_budgets, confirmed],
     keys: struct CreateKeys: String { agent, agents, place },
@@ -28,7 +29,7 @@ script! {
     /// Changes its wallet row.
     pub static UPDATE = "agent_update",
     kind: Change,
-    source: [FIELDS, include_str!("update.lua")],
+    source: [FIELDS, KEPT_TEXT, include_str!("update.lua")],
     when_full: Refuse,
     keys: struct UpdateKeys: String { agent },
     args: struct UpdateArgs<'a>: &'a str { fields[..] },
@@ -38,7 +39,7 @@ script! {
     /// Deletes it.
     pub static DELETE = "agent_delete",
     kind: Change,
-    source: [include_str!("delete.lua")],
+    source: [KEPT_TEXT, include_str!("delete.lua")],
     when_full: Run,
     keys: struct DeleteKeys: String {
         agent, agents, policies, policy, active_keys, agent_keys, sealed_agents, closed_wallet, open_escrows,

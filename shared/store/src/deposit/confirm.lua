@@ -7,7 +7,7 @@
 --   (the wallet cannot hold it) | {'over_budget', kind} | {'no_account'}; only the first changes money, and those that
 --   no repetition can change ('again', 'cancelled', 'closed') keep their record, so that its key serves no other
 --   request
--- Cost: O(1); up to 24 calls
+-- Cost: O(1); up to 25 calls
 if ARGV.record ~= '' and call('EXISTS', KEYS.record) == 1 then return {'known'} end
 local deposit = call('HMGET', KEYS.deposit, 'state', 'balance')
 if not deposit[1] then return {'missing'} end

@@ -7,7 +7,7 @@
 --   used; a repetition of the same deposit gets its own record, so that its key serves no other request) | {'too_much'}
 --   (the balance would exceed its maximum) | {'changed'} (the wallet is not the one that was read; read again) |
 --   {'over_budget', kind} | {'no_account'}; only the first two and a repetition write anything
--- Cost: O(1); up to 25 calls
+-- Cost: O(1); up to 26 calls
 if ARGV.record ~= '' and call('EXISTS', KEYS.record) == 1 then return {'known'} end
 local there = call('HMGET', KEYS.deposit, 'number', 'amount', 'currency', 'first_balance', 'id', 'first', 'state')
 if there[1] then

@@ -11,7 +11,9 @@ use crate::intent::NewIntent;
 use crate::keys::deposit_lookup;
 use crate::lookup::script::note;
 use crate::once::Once;
-use crate::script::change::{BUDGET, CAUSED, Event, MONEY, ONCE, REFUSALS, Scope, unexpected_reply};
+use crate::script::change::{
+    BUDGET, CAUSED, Event, KEPT_TEXT, MONEY, ONCE, REFUSALS, Scope, unexpected_reply,
+};
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transfer::record_args;
@@ -26,7 +28,7 @@ script! {
     /// Creates a deposit.
     pub static MAKE = "deposit_make",
     kind: Change,
-    source: [BUDGET, CAUSED, MONEY, ONCE, REFUSALS, include_str!("make.lua")],
+    source: [BUDGET, CAUSED, KEPT_TEXT, MONEY, ONCE, REFUSALS, include_str!("make.lua")],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
     keys: struct DepositKeys: String { transactions, wallet[4], deposit, record },

@@ -7,7 +7,7 @@
 -- Returns: {'settled', balance} | {'blocked', reason, intent id, status of the escrow}
 --   | {'known'} (an intent with this id exists) | {'missing'} (no such escrow) | {'over_budget', kind} |
 --   {'no_account'}; only the first two write
--- Cost: O(1); 20 calls for a refusal, up to 33 otherwise
+-- Cost: O(1); 20 calls for a refusal, up to 34 otherwise
 if call('EXISTS', KEYS.intent) == 1 then return {'known'} end
 local status = call('HGET', KEYS.escrow, 'status')
 if not status then return {'missing'} end

@@ -15,7 +15,7 @@
 --   elsewhere; the refusal if it was archived there) | {'closed'} (the wallet is not the expected one any more) |
 --   {'too_much'} (the balance would exceed its maximum) | {'missing'} (no such escrow) | {'over_budget', kind} |
 --   {'no_account'}; only the first moves money
--- Cost: O(1); 3 to 18 calls for a refusal, up to 32 otherwise
+-- Cost: O(1); 3 to 18 calls for a refusal, up to 33 otherwise
 local SIBLINGS_MAX = 100
 local pays, here, asked = ARGV.receiver_number ~= '', ARGV.heads ~= '', ARGV.intent ~= ''
 local escrow = call('HMGET', KEYS.escrow, 'status', 'winner', 'winner_account')

@@ -27,7 +27,9 @@ pub(crate) const CAP: &str = include_str!("cap.lua");
 pub(crate) const LIVE_RUNS: &str = include_str!("live_runs.lua");
 /// Named runs; for a timed script.
 pub(crate) const RUN: &str = include_str!("run.lua");
-/// Wallets and transactions; for a change.
+/// The count of texts that stay; for a change.
+pub(crate) const KEPT_TEXT: &str = include_str!("kept_text.lua");
+/// Wallets and transactions; for a change, needs [`KEPT_TEXT`].
 pub(crate) const MONEY: &str = include_str!("money.lua");
 /// The audit line of a debit; for a change.
 pub(crate) const LOW_BALANCE: &str = include_str!("low_balance.lua");

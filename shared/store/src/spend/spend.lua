@@ -15,7 +15,7 @@
 --   {'other_plan', plan} | {'not_found'} | {'too_much'} | {'over_budget', kind} | {'no_account'}; only the first three
 --   write anything
 -- Cost: O(1), and O(fields of the agent) once a day, or if it has neither wallet nor policy of its own; up to 32 calls
---   for a refusal, up to 50 for a spend, and one for each old counter that is removed
+--   for a refusal, up to 51 for a spend, and one for each old counter that is removed
 local NO_MONEY, INJECTION, OTHER_WALLET = 'insufficient_balance', 'injection_detected', 'wallet_closed'
 local approving = ARGV.head ~= ''
 local intent = call('HMGET', KEYS.intent, 'state', 'head', 'wallet_number')

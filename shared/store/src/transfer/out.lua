@@ -5,7 +5,7 @@
 -- Returns: {'done', balance of the payer, at ms} | {'blocked', reason} | {'known'} (the request was made before) |
 --   {'insufficient'} | {'over_budget', kind} | {'changed'} (the wallet is not the one that was read; read again) |
 --   {'no_account'}; only the first two write anything
--- Cost: O(1); up to 22 calls
+-- Cost: O(1); up to 23 calls
 local balance = post(@KEYS.payer, format('-%s', ARGV.amount), ARGV.transaction_text)
 call('HSET', KEYS.transit, ARGV.transit, ARGV.transit_row)
 keep_record(@KEYS.record, ARGV.record, ARGV.record_life, @ARGV.fields, 'settled', '', balance)

@@ -5,7 +5,7 @@
 -- Returns: {'done', balance of the payer, at ms} | {'blocked', reason} | {'known'} (the request was made before) |
 --   {'insufficient'} | {'over_budget', kind} | {'too_much'} (the receiver's balance would exceed its maximum) |
 --   {'changed'} (a wallet is not the one that was read; read again) | {'no_account'}; only the first two write anything
--- Cost: O(1); up to 29 calls
+-- Cost: O(1); up to 31 calls
 if call('HGET', KEYS.receiver, 'wallet_number') ~= ARGV.receiver_number then return {'changed'} end
 if not has_room(@KEYS.receiver, ARGV.amount) then return {'too_much'} end
 

@@ -25,7 +25,7 @@ else
   call('SET', KEYS.notice, now)
 end
 if fits and ARGV.amount ~= '' then
-  post(@KEYS.wallet, ARGV.amount, ARGV.transaction_text)
+  post(@KEYS.wallet, ARGV.amount, ARGV.transaction_text, true)
   call('HINCRBY', KEYS.account, format('%s_txn_in', ARGV.mode), 1)
 end
 if not noticed and ARGV.intent ~= '' then

@@ -4,7 +4,7 @@ use crate::escrow::Party;
 use crate::escrow::script::listing::list_with_payee;
 use crate::intent::IntentLists;
 use crate::keys::{AccountKeys, Realm, USER};
-use crate::script::change::{INTENT, MONEY, Scope, unexpected_reply};
+use crate::script::change::{INTENT, KEPT_TEXT, MONEY, Scope, unexpected_reply};
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::{IntentParts, Transit};
@@ -16,7 +16,7 @@ script! {
     /// Delivers a row.
     pub static ARRIVE = "transit_arrive",
     kind: Change,
-    source: [MONEY, INTENT, include_str!("arrive.lua")],
+    source: [KEPT_TEXT, MONEY, INTENT, include_str!("arrive.lua")],
     when_full: Run,
     marks: [confirmed],
     keys: struct ArriveKeys: String {

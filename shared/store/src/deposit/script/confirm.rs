@@ -5,7 +5,7 @@ use crate::deposit::Deposit;
 use crate::intent::NewIntent;
 use crate::keys::agent_of_owner;
 use crate::once::Once;
-use crate::script::change::{BUDGET, Event, MONEY, ONCE, REFUSALS, Scope};
+use crate::script::change::{BUDGET, Event, KEPT_TEXT, MONEY, ONCE, REFUSALS, Scope};
 use crate::script::reply::Reply;
 use crate::script::script;
 use crate::transfer::record_args;
@@ -19,7 +19,7 @@ script! {
     /// Credits a pending deposit to its wallet.
     pub static CONFIRM = "deposit_confirm",
     kind: Change,
-    source: [BUDGET, MONEY, ONCE, REFUSALS, include_str!("../confirm.lua")],
+    source: [BUDGET, KEPT_TEXT, MONEY, ONCE, REFUSALS, include_str!("../confirm.lua")],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
     keys: DepositKeys,

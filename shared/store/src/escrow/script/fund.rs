@@ -3,7 +3,7 @@
 
 use super::{Blocked, CallOutcome, Requester, facts_of, mint_transaction, request_of};
 use crate::escrow::{Escrow, EscrowStatus};
-use crate::script::change::{BUDGET, CAUSED, Event, INTENT, INTENT_BUDGET, LOW_BALANCE, MONEY};
+use crate::script::change::{BUDGET, CAUSED, Event, INTENT, INTENT_BUDGET, KEPT_TEXT, LOW_BALANCE, MONEY};
 use crate::script::reply::Reply;
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
@@ -27,7 +27,7 @@ script! {
     /// Moves the payer's money into an escrow.
     pub static FUND = "escrow_fund",
     kind: Change,
-    source: [BUDGET, CAUSED, MONEY, INTENT, INTENT_BUDGET, LOW_BALANCE, include_str!("../fund.lua")],
+    source: [BUDGET, CAUSED, KEPT_TEXT, MONEY, INTENT, INTENT_BUDGET, LOW_BALANCE, include_str!("../fund.lua")],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
     /// The last two are the payer's if the payee is in another account.

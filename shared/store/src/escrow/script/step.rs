@@ -4,7 +4,9 @@ use super::{Blocked, Requester, facts_of};
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::keys::USER;
-use crate::script::change::{BUDGET, Event, INTENT, INTENT_BUDGET, MONEY, Scope, unexpected_reply};
+use crate::script::change::{
+    BUDGET, Event, INTENT, INTENT_BUDGET, KEPT_TEXT, MONEY, Scope, unexpected_reply,
+};
 use crate::script::reply::Reply;
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
@@ -17,7 +19,7 @@ script! {
     /// Releases or disputes an escrow, or ends its dispute.
     pub static RESOLVE = "escrow_resolve",
     kind: Change,
-    source: [BUDGET, MONEY, INTENT, INTENT_BUDGET, include_str!("../resolve.lua")],
+    source: [BUDGET, KEPT_TEXT, MONEY, INTENT, INTENT_BUDGET, include_str!("../resolve.lua")],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
     /// `receiver` is the payer's leg, unused, if no wallet of its account is paid; `payee_open` is the payer's if the
