@@ -12,6 +12,7 @@ const OF_SPENDS: &str =
 const HAS_SLOT: &str = "the plan's limit of agents is not compared for an agent with a slot";
 const BOTH_OR_NONE: &str =
     "an estimate and the life of its hold are given both, or neither; so are the keys of a run";
+const NO_RECORD: &str = "the run of a call that named none has no record";
 const NO_NUMBER: &str = "a text without digits is neither an estimate nor a generation with a version";
 
 /// Name of the change, and why it changes nothing.
@@ -78,12 +79,24 @@ pub const LIST: &[(&str, &str)] = &[
         PLAN_NOT_READ,
     ),
     (
-        "extend: local day_spent, month_spent, held = (agent[6] or '0') + 0, (agent[7] or '0') + 0, (agent[8] or '0') + 0 | 97: '0' -> '1'",
+        "extend: day_spent, month_spent, held = (day_spent or '0') + 0, (month_spent or '0') + 0, (held or '0') + 0 | 91: '0' -> '1'",
         NOT_THE_LARGEST,
     ),
     (
-        "extend: local day_spent, month_spent, held = (agent[6] or '0') + 0, (agent[7] or '0') + 0, (agent[8] or '0') + 0 | 104: 0 -> 1",
+        "extend: day_spent, month_spent, held = (day_spent or '0') + 0, (month_spent or '0') + 0, (held or '0') + 0 | 98: 0 -> 1",
         NOT_THE_LARGEST,
+    ),
+    (
+        "cap: txn_text, run_text, day_text, month_text = txn_text or '', run_text or '', day_text or '', month_text or '' | 53: or -> and",
+        OF_SPENDS,
+    ),
+    (
+        "cap: txn_text, run_text, day_text, month_text = txn_text or '', run_text or '', day_text or '', month_text or '' | 56: '' -> 'x'",
+        OF_SPENDS,
+    ),
+    (
+        "extend: if named_text == '1' then run_spent, run_calls = unpack(call('HMGET', KEYS[6], 'spent', 'calls')) end | 4: named_text == '1' -> true",
+        NO_RECORD,
     ),
     (
         "cap: elseif charges and txn_text ~= '' and amount > txn_text + 0 then | 46: > -> <",
@@ -110,11 +123,11 @@ pub const LIST: &[(&str, &str)] = &[
         OF_SPENDS,
     ),
     (
-        "extend: local reason_text = denial(by, agent[1], policy, at, '', run_spent, day_spent, month_spent, true, '', 0, ARGV[5], tracked) | 103: 0 -> 1",
+        "extend: month_spent, true, '', 0, ARGV[5], tracked) | 24: 0 -> 1",
         HAS_SLOT,
     ),
     (
-        "extend: local reason_text = denial(by, agent[1], policy, at, '', run_spent, day_spent, month_spent, true, '', 0, ARGV[5], tracked) | 99: '' -> 'x'",
+        "extend: month_spent, true, '', 0, ARGV[5], tracked) | 20: '' -> 'x'",
         HAS_SLOT,
     ),
 ];

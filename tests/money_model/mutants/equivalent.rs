@@ -1,7 +1,6 @@
 //! The changes that cannot be noticed, because the changed script does the same. Each with its proof.
 
 const KEYED: &str = "the id of a record and its life are both given or both empty";
-const WALLET: &str = "a wallet row has both its id and its balance";
 const POLICY: &str = "a policy in force has all fields, an unset limit being an empty text";
 const ROW: &str = "what is given together is empty together: id and row, amount and words, intent and heads";
 
@@ -19,20 +18,32 @@ pub const LIST: &[(&str, &str)] = &[
         "no spend is of 0; the ledger's mutants change it in calls, whose estimate can be 0",
     ),
     (
-        "script/cap: local run_text, day_text, month_text = policy[at + 1] or '', policy[at + 2] or '', policy[at + 3] or '' | 58: '' -> 'x'",
+        "script/cap: txn_text, run_text, day_text, month_text = txn_text or '', run_text or '', day_text or '', month_text or '' | 56: '' -> 'x'",
         POLICY,
     ),
     (
-        "script/cap: local run_text, day_text, month_text = policy[at + 1] or '', policy[at + 2] or '', policy[at + 3] or '' | 80: '' -> 'x'",
+        "script/cap: txn_text, run_text, day_text, month_text = txn_text or '', run_text or '', day_text or '', month_text or '' | 72: '' -> 'x'",
         POLICY,
     ),
     (
-        "script/cap: local run_text, day_text, month_text = policy[at + 1] or '', policy[at + 2] or '', policy[at + 3] or '' | 102: '' -> 'x'",
+        "script/cap: txn_text, run_text, day_text, month_text = txn_text or '', run_text or '', day_text or '', month_text or '' | 88: '' -> 'x'",
         POLICY,
     ),
     (
-        "spend/spend: local txn_cap, threshold, low = policy[at + 4] or '', policy[at + 5], policy[at + 6] | 51: '' -> 'x'",
+        "script/cap: txn_text, run_text, day_text, month_text = txn_text or '', run_text or '', day_text or '', month_text or '' | 106: '' -> 'x'",
         POLICY,
+    ),
+    (
+        "spend/spend: elseif slot and slot ~= '1' then | 25: '1' -> '0'",
+        OF_SPENDS,
+    ),
+    (
+        "spend/spend: if named then run_spent, run_last, run_status = unpack(call('HMGET', KEYS[16], 'spent', 'last', 'status')) end | 4: named -> true",
+        "the run of a spend that named none has no record",
+    ),
+    (
+        "spend/spend: if run_status then call('HDEL', KEYS[16], 'status', 'ended') end | 4: run_status -> true",
+        "fields that are not there cannot be removed; the condition saves a call",
     ),
     (
         "deposit/confirm: count_refusal(ARGV[6], ARGV[7]) | 20: 6 -> 7",
@@ -99,10 +110,6 @@ pub const LIST: &[(&str, &str)] = &[
         SPAN,
     ),
     (
-        "spend/spend: if agent[3] and is_full('transactions', call('HLEN', KEYS[3]) - (account[11] or '0')) then return over_budget('transactions') end | 10: 3 -> 4",
-        WALLET,
-    ),
-    (
         "escrow/fund: if here then call('SADD', KEYS[19], ARGV[6]) end | 4: here -> true",
         "for a payee elsewhere this is the payer's set, which has got the number just before",
     ),
@@ -119,44 +126,7 @@ pub const LIST: &[(&str, &str)] = &[
         "what neither waits nor is settled is listed as blocked",
     ),
     (
-        "spend/spend: if agent[10] then policy, at = agent, 10 end | 10: 10 -> 11",
-        POLICY,
-    ),
-    (
-        "spend/spend: if not replaced and not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end | 48: 10 -> 11",
-        POLICY,
-    ),
-    (
-        "spend/spend: elseif agent[2] and agent[2] ~= '1' then | 27: 2 -> 3",
-        OF_SPENDS,
-    ),
-    (
-        "spend/spend: elseif agent[2] and agent[2] ~= '1' then | 33: '1' -> '0'",
-        OF_SPENDS,
-    ),
-    (
-        "spend/spend: local allowed_by = agent[10] and agent[6] or 'account-policies' | 26: 10 -> 11",
-        POLICY,
-    ),
-    (
-        "spend/spend: if run[3] then call('HDEL', KEYS[16], 'status', 'ended') end | 4: run[3] -> true",
-        "fields that are not there cannot be removed; the condition saves a call",
-    ),
-    ("spend/spend: if agent[3] then | 10: 3 -> 4", WALLET),
-    (
-        "spend/spend: recorded_debit(agent[3] and low, agent[4], balance, ARGV[13]) | 22: 3 -> 4",
-        WALLET,
-    ),
-    (
-        "spend/spend: if not replaced and not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end | 31: 3 -> 4",
-        WALLET,
-    ),
-    (
-        "spend/spend: if not agent[3] then return nil end | 14: 3 -> 4",
-        WALLET,
-    ),
-    (
-        "spend/spend: call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, 'filed', next_seq(), | 19: 8 -> 9",
+        "spend/spend: call('HSET', KEYS[8], 'state', new_state, 'reason', why, 'head', new_head, 'filed', next_seq(), | 19: 8 -> 9",
         "only approvals come here, whose spare id is the intent's own",
     ),
     ("transit/arrive: if ARGV[4] ~= '' then | 9: 4 -> 5", ROW),

@@ -28,12 +28,11 @@ local tracked_field = 't' .. month_text
 local slots_field = 'n' .. month_text
 local slot_field = 's' .. month_text
 
-local account = call('HMGET', KEYS.account, 'generation', 'version', 'plan', tracked_field, slots_field)
-local generation_text = account[1]
-local plan_text = account[3]
+local generation_text, changes_text, plan_text, tracked_text, slots_text = unpack(call('HMGET', KEYS.account,
+  'generation', 'version', 'plan', tracked_field, slots_field))
 if not generation_text or not plan_text then return 'no_account 0 0 ' end
-local view_text = generation_text .. ' ' .. account[2] .. ' ' .. plan_text
-local changes, same = account[2] + 0, generation_text == ARGV.generation
+local view_text = generation_text .. ' ' .. changes_text .. ' ' .. plan_text
+local changes, same = changes_text + 0, generation_text == ARGV.generation
 if not same and generation_text + 0 < ARGV.generation + 0 then return 'stale ' .. view_text end
 if same and changes < ARGV.version + 0 then return 'stale ' .. view_text end
 local rank = call('ZRANK', KEYS.active_keys, ARGV.key_id)
@@ -51,7 +50,9 @@ if requests == 1 then
   call('PEXPIRE', KEYS.rate, MINUTE)
   call('HSET', KEYS.virtual_key, 'last_used', format('%d', now_ms))
 end
-local agent, reason_text, checks_text
+local reason_text, checks_text
+local frozen, key_id_text, sealed_key_text, slot, cap, run_cap_text, day_cap_text, month_cap_text
+local day_spent_text, month_spent_text, held_text
 if ARGV.active_keys ~= '' and rank >= ARGV.active_keys + 0 then
   reason_text = 'plan_key_limit'
   checks_text = format('%d:', rank) .. ARGV.active_keys .. ':,,,,,,'
@@ -61,9 +62,11 @@ elseif over then
 elseif ARGV.estimate == '' then
   return 'counted ' .. view_text
 else
-  agent = call('HMGET', KEYS.agent, 'frozen', 'pk_id:' .. ARGV.provider, 'pk_sealed:' .. ARGV.provider, 'cap',
-    'cap_run', 'cap_day', 'cap_month', day_field, month_field, slot_field, 'held')
-  if not agent[2] or not agent[3] then
+  frozen, key_id_text, sealed_key_text, slot, cap, run_cap_text, day_cap_text, month_cap_text, day_spent_text,
+    month_spent_text, held_text = unpack(call('HMGET', KEYS.agent, 'frozen', 'pk_id:' .. ARGV.provider,
+    'pk_sealed:' .. ARGV.provider, slot_field, 'cap', 'cap_run', 'cap_day', 'cap_month', day_field, month_field,
+    'held'))
+  if not key_id_text or not sealed_key_text then
     reason_text = 'no_provider_key'
     checks_text = ',,,,,,'
   end
@@ -75,7 +78,7 @@ if reason_text then
     local agent_text = string.match(ARGV.memo, '^%S+ %S+') -- with its account
     local window_text = end_text .. ' ' .. reason_text .. ' ' .. agent_text .. ' ' .. ARGV.key_id
     if call('HINCRBY', KEYS.counted_denials, window_text, '1') > OWN_RECORDS then
-      return 'counted_in ' .. generation_text .. ' ' .. account[2] .. ' ' .. end_text .. ' ' .. reason_text .. ' '
+      return 'counted_in ' .. generation_text .. ' ' .. changes_text .. ' ' .. end_text .. ' ' .. reason_text .. ' '
         .. plan_text
     end
   end
@@ -86,36 +89,39 @@ if reason_text then
   return reason_text .. ' ' .. view_text
 end
 
-local policy, at = agent, 4
-if not agent[4] then
-  policy, at = call('HMGET', KEYS.account, 'live_cap', 'live_run', 'live_day', 'live_month'), 1
+if not cap then
+  cap, run_cap_text, day_cap_text, month_cap_text = unpack(call('HMGET', KEYS.account, 'live_cap', 'live_run',
+    'live_day', 'live_month'))
 end
-local run_cap_text = policy[at + 1] or ''
-local day_cap_text = policy[at + 2] or ''
-local month_cap_text = policy[at + 3] or ''
+run_cap_text = run_cap_text or ''
+day_cap_text = day_cap_text or ''
+month_cap_text = month_cap_text or ''
 local named = KEYS.run
-local run = named and call('HMGET', KEYS.run, 'spent', 'calls', 'last', 'status') or {}
-local run_spent_text = run[1] or '0'
-local day_spent_text = agent[8] or '0'
-local month_spent_text = agent[9] or '0'
-local held_text = agent[11] or '0'
-local tracked_text = account[4] or '0'
+local run_spent_text, run_calls, run_last, run_status
+if named then
+  run_spent_text, run_calls, run_last, run_status = unpack(call('HMGET', KEYS.run, 'spent', 'calls', 'last', 'status'))
+end
+local is_first_of_day = not day_spent_text
+run_spent_text = run_spent_text or '0'
+day_spent_text = day_spent_text or '0'
+month_spent_text = month_spent_text or '0'
+held_text = held_text or '0'
+tracked_text = tracked_text or '0'
 
 local estimate, run_spent, day_spent = math.huge, run_spent_text + 0, day_spent_text + 0
 if ARGV.estimate ~= '-' then estimate = ARGV.estimate + 0 end
-local month_spent, tracked, slots = month_spent_text + 0, tracked_text + 0, (account[5] or '0') + 0
-local has_slot = agent[10]
+local month_spent, tracked, slots = month_spent_text + 0, tracked_text + 0, (slots_text or '0') + 0
 local word_text
-reason_text = denial(estimate, agent[1], policy, at, '', run_spent, day_spent, month_spent, has_slot, ARGV.agents, slots,
-  ARGV.tracked, tracked)
-if not reason_text and named and not run[3] then
+reason_text = denial(estimate, frozen, cap, '', run_cap_text, run_spent, day_cap_text, day_spent, month_cap_text,
+  month_spent, slot, ARGV.agents, slots, ARGV.tracked, tracked)
+if not reason_text and named and not run_last then
   --@ live_runs.lua
   if live_runs(@KEYS.account_runs, RUN_LIFE) >= ARGV.runs_max + 0 then
     -- A new run beyond the account's budget of runs (decision D71).
     reason_text, word_text = 'rate_limited', 'runs_full'
   end
 end
-local others = has_slot and slots - 1 or slots
+local others = slot and slots - 1 or slots
 -- State before this call, one group for each check, including those after the one that decided. For agents: the number
 -- of other agents with a slot in the month. The agent's held amount is in the group of its day.
 checks_text = format('%d:', rank) .. ARGV.active_keys .. format(':,%d:', requests - 1) .. ARGV.requests .. ':,'
@@ -124,7 +130,7 @@ checks_text = format('%d:', rank) .. ARGV.active_keys .. format(':,%d:', request
   .. ARGV.tracked .. ':'
 -- The time of the last call, the index entry and the expiry of the run's record are written once in a minute of the
 -- clock, which saves other calls three writes.
-local last = run[3] and run[3] + 0
+local last = run_last and run_last + 0
 local listed = not named or last and last - last % MINUTE == now_ms - now_ms % MINUTE
 
 local held, top
@@ -140,11 +146,11 @@ end
 
 if reason_text then
   -- A denial by Cap or the plan creates no run record; it is counted on an existing one.
-  if run[3] and not word_text then
+  if run_last and not word_text then
     call('HINCRBY', KEYS.run, 'denied', '1')
     if not listed then
       --@ run.lua
-      list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[3], RUN_LIFE)
+      list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run_last, RUN_LIFE)
     end
   end
   local seq = call('HINCRBY', KEYS.account, 'live_audit_seq', '1')
@@ -161,13 +167,13 @@ local hold_text = 'H ' .. ARGV.estimate .. ' ' .. day_text .. ' ' .. month_text 
 if not call('SET', KEYS.hold, hold_text, 'NX') then return 'known ' .. view_text end
 call('ZADD', KEYS.due, format('%d', now_ms + ARGV.hold_life), ARGV.allow_id)
 
-if not agent[8] then
+if is_first_of_day then
   --@ prune.lua
   prune(@KEYS.agent)
 end
 -- A slot that only calls use has their number, as in `c2`: void.lua gives it back with the last of them. `1` is kept.
-local slot_text = has_slot and '1' or 'c1'
-local users_text = agent[10] and agent[10] ~= '1' and string.sub(agent[10], 2)
+local slot_text = slot and '1' or 'c1'
+local users_text = slot and slot ~= '1' and string.sub(slot, 2)
 if users_text then
   slot_text = format('c%d', users_text + 1)
 end
@@ -177,7 +183,7 @@ if top < EXACT then
     format('%d', month_spent + estimate), 'held', format('%d', held + estimate), slot_field, slot_text)
   call('HSET', KEYS.account, tracked_field, format('%d', tracked + estimate), 'version', version_text)
   if named then
-    call('HSET', KEYS.run, 'spent', format('%d', run_spent + estimate), 'calls', format('%d', (run[2] or '0') + 1))
+    call('HSET', KEYS.run, 'spent', format('%d', run_spent + estimate), 'calls', format('%d', (run_calls or '0') + 1))
   end
 else
   call('HINCRBY', KEYS.agent, day_field, ARGV.estimate)
@@ -191,12 +197,13 @@ else
     call('HINCRBY', KEYS.run, 'calls', '1')
   end
 end
-if not has_slot then call('HINCRBY', KEYS.account, slots_field, '1') end
+if not slot then call('HINCRBY', KEYS.account, slots_field, '1') end
 if not listed then
   --@ run.lua
-  list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[3], RUN_LIFE)
+  list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run_last, RUN_LIFE)
   -- Only calls use this run: void.lua removes it with the last of them.
-  if not run[3] then call('HSET', KEYS.run, 'called', '1') end
+  if not run_last then call('HSET', KEYS.run, 'called', '1') end
 end
-if run[4] then call('HDEL', KEYS.run, 'status', 'ended', 'called') end
-return 'ok ' .. generation_text .. ' ' .. version_text .. ' ' .. agent[2] .. ' ' .. agent[3] .. ' ' .. plan_text
+if run_status then call('HDEL', KEYS.run, 'status', 'ended', 'called') end
+return 'ok ' .. generation_text .. ' ' .. version_text .. ' ' .. key_id_text .. ' ' .. sealed_key_text .. ' '
+  .. plan_text

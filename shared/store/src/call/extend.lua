@@ -7,14 +7,12 @@
 --   changes nothing if the hold is already at `to`: a repetition after a lost reply
 -- Cost: O(log open holds + log keys of the account); 3 calls if there is no such hold, up to 8 for a denial, up to 16
 --   for an extension
-local account = call('HMGET', KEYS.account, 'generation', 'version', 'plan')
-local generation_text = account[1]
-local plan_text = account[3]
+local generation_text, changes_text, plan_text = unpack(call('HMGET', KEYS.account, 'generation', 'version', 'plan'))
 if not generation_text or not plan_text then return 'no_account 0 0 ' end
-local view_text = generation_text .. ' ' .. account[2] .. ' ' .. plan_text
+local view_text = generation_text .. ' ' .. changes_text .. ' ' .. plan_text
 local same = generation_text == ARGV.generation
 if not same and generation_text + 0 < ARGV.generation + 0 then return 'stale ' .. view_text end
-if same and account[2] + 0 < ARGV.version + 0 then return 'stale ' .. view_text end
+if same and changes_text + 0 < ARGV.version + 0 then return 'stale ' .. view_text end
 
 local hold_text = call('GET', KEYS.hold)
 if not hold_text or hold_text == 'V' then return 'missing ' .. view_text end
@@ -29,21 +27,23 @@ if plan_text ~= ARGV.plan then return 'other_plan ' .. view_text end
 local day_field = 'd' .. day_text
 local month_field = 'm' .. month_text
 local tracked_field = 't' .. month_text
-local agent = call('HMGET', KEYS.agent, 'frozen', 'cap', 'cap_run', 'cap_day', 'cap_month', day_field, month_field,
-  'held')
-local policy, at = agent, 2
-if not agent[2] then
-  policy, at = call('HMGET', KEYS.account, 'live_cap', 'live_run', 'live_day', 'live_month'), 1
+local frozen, cap, run_cap, day_cap, month_cap, day_spent, month_spent, held = unpack(call('HMGET', KEYS.agent,
+  'frozen', 'cap', 'cap_run', 'cap_day', 'cap_month', day_field, month_field, 'held'))
+if not cap then
+  cap, run_cap, day_cap, month_cap = unpack(call('HMGET', KEYS.account, 'live_cap', 'live_run', 'live_day',
+    'live_month'))
 end
-local run = named_text == '1' and call('HMGET', KEYS.run, 'spent', 'calls') or {}
+local run_spent, run_calls
+if named_text == '1' then run_spent, run_calls = unpack(call('HMGET', KEYS.run, 'spent', 'calls')) end
 -- An unnamed run consists of this one call. The same is assumed of a run whose record has expired.
-local run_spent = (run[1] or ARGV.from) + 0
-local day_spent, month_spent, held = (agent[6] or '0') + 0, (agent[7] or '0') + 0, (agent[8] or '0') + 0
+run_spent = (run_spent or ARGV.from) + 0
+day_spent, month_spent, held = (day_spent or '0') + 0, (month_spent or '0') + 0, (held or '0') + 0
 local tracked = (call('HGET', KEYS.account, tracked_field) or '0') + 0
 local by = ARGV.to - ARGV.from -- amounts are below 2^53
 
 -- The agent took its slot of the month when the call was approved.
-local reason_text = denial(by, agent[1], policy, at, '', run_spent, day_spent, month_spent, true, '', 0, ARGV.tracked, tracked)
+local reason_text = denial(by, frozen, cap, '', run_cap, run_spent, day_cap, day_spent, month_cap,
+  month_spent, true, '', 0, ARGV.tracked, tracked)
 if not reason_text and math.max(run_spent, day_spent, month_spent, tracked, held) + by > CEILING then
   reason_text = 'too_much'
 end
@@ -58,6 +58,6 @@ call('HINCRBY', KEYS.agent, day_field, by_text)
 call('HINCRBY', KEYS.agent, month_field, by_text)
 call('HINCRBY', KEYS.agent, 'held', by_text)
 call('HINCRBY', KEYS.account, tracked_field, by_text)
-if run[2] then call('HINCRBY', KEYS.run, 'spent', by_text) end
+if run_calls then call('HINCRBY', KEYS.run, 'spent', by_text) end
 local version_text = format('%d', call('HINCRBY', KEYS.account, 'version', '1'))
 return 'extended ' .. generation_text .. ' ' .. version_text .. ' ' .. plan_text

@@ -3,18 +3,18 @@
 local CEILING = 9e18 -- counters are int64
 
 -- Returns the reason of the first check that fails, for a limit also the limit and how much of it is used; nil if all
--- pass. A limit of '' does not bind; an amount of 0 exceeds none.
--- `policy` has, from position `at` on, whether Cap is on and its limits of run, day and month. `txn_text` is that of a
--- single transaction. `agents_text` is the plan's limit of agents a month, of which `agents` have a slot; `has_slot`
--- says whether this agent has one.
+-- pass. A limit of '' or false does not bind; an amount of 0 exceeds none.
+-- `cap` is '1' if Cap is on. Each limit of the policy stands before what is used of it; `txn_text` is that of a single
+-- transaction. `agents_text` is the plan's limit of agents a month, of which `agents` have a slot; `has_slot` says
+-- whether this agent has one.
 -- One function, since making one costs as much as all checks of a call.
-local function denial(amount, frozen, policy, at, txn_text, run_spent, day_spent, month_spent, has_slot, agents_text, agents,
-  tracked_text, tracked)
-  local run_text, day_text, month_text = policy[at + 1] or '', policy[at + 2] or '', policy[at + 3] or ''
+local function denial(amount, frozen, cap, txn_text, run_text, run_spent, day_text, day_spent, month_text, month_spent,
+  has_slot, agents_text, agents, tracked_text, tracked)
+  txn_text, run_text, day_text, month_text = txn_text or '', run_text or '', day_text or '', month_text or ''
   local charges = amount > 0
   if frozen then
     return 'frozen'
-  elseif policy[at] ~= '1' then
+  elseif cap ~= '1' then
     return 'cap_disabled'
   elseif charges and txn_text ~= '' and amount > txn_text + 0 then
     return 'per_transaction_limit', txn_text, '0'
