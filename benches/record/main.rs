@@ -10,7 +10,7 @@ mod output;
 mod published;
 
 use archive::Archive;
-use audit_verify::{Walk, file, online};
+use audit_verify::{ChainVerifier, file, online};
 use clap::Parser;
 use clock::now_ms;
 use futures::TryStreamExt;
@@ -154,10 +154,10 @@ async fn run(options: &Options) -> Outcome<String> {
     let bytes = std::fs::metadata(&path)?.len();
 
     let began = Instant::now();
-    let mut walk = Walk::behind(0);
-    let broken = file::verify(BufReader::new(std::fs::File::open(&path)?), &mut walk)?;
+    let mut verifier = ChainVerifier::starting_after(0);
+    let broken = file::verify(BufReader::new(std::fs::File::open(&path)?), &mut verifier)?;
     let read = rate(count, began);
-    if broken.is_some() || walk.hash() != head.hash {
+    if broken.is_some() || verifier.hash() != head.hash {
         return Err(format!("the export is broken: {broken:?}").into());
     }
 

@@ -3,7 +3,7 @@
 use crate::audit_writer::{AuditWriter, chain, lines};
 use archive::Archive;
 use archive::location::ArchiveLocation;
-use audit_verify::{Broken, KnownEnd, Source, Walk, file, online, young};
+use audit_verify::{Broken, ChainVerifier, KnownEnd, Source, file, online, young};
 use domain::chain::entry_hash;
 use domain::mode::Mode;
 use harness::{Redis, Seed, SeedAccount, Store};
@@ -42,10 +42,16 @@ impl Export {
 
     /// The first entry that a verification of these lines reports.
     fn first_broken(&self, lines: &[String]) -> Option<u64> {
-        let mut walk = Walk::behind(0);
-        walk.mark(self.known.size);
-        let broken = file::verify(lines.join("\n").as_bytes(), &mut walk).unwrap();
-        let verdict = file::verdict(&walk, broken, vec![self.known.clone()], false, &young(0, ROUND));
+        let mut verifier = ChainVerifier::starting_after(0);
+        verifier.mark(self.known.size);
+        let broken = file::verify(lines.join("\n").as_bytes(), &mut verifier).unwrap();
+        let verdict = file::verdict(
+            &verifier,
+            broken,
+            vec![self.known.clone()],
+            false,
+            &young(0, ROUND),
+        );
         assert_eq!(verdict.ok(), verdict.broken.is_none());
         verdict.broken.map(|Broken { seq, .. }| seq.unwrap())
     }

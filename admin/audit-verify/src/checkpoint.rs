@@ -1,7 +1,7 @@
 //! Signed checkpoints of audit trails: the state of a trail at some time, proven by a signature outside the store. The
 //! archive has the last checkpoint of each trail, which later ones replace, and the kept ones, each under its size.
 
-use crate::verifier::Walk;
+use crate::verifier::ChainVerifier;
 use archive::Archive;
 use archive::location::LocationError;
 use crypto::checkpoint_key::{BadNote, PublicKey};
@@ -210,21 +210,22 @@ pub async fn earlier(
     let Some(last) = last.map(Checkpoint::end).filter(|last| last.size > size) else {
         return Ok(Some(then));
     };
-    let mut walk = Walk::behind(size);
-    walk.mark(size);
-    while walk.end() < last.size {
-        let wanted = usize::try_from(last.size - walk.end()).unwrap_or(usize::MAX);
-        let entries = trail.read(walk.end() + 1).await?;
+    let mut verifier = ChainVerifier::starting_after(size);
+    verifier.mark(size);
+    while verifier.end() < last.size {
+        let wanted = usize::try_from(last.size - verifier.end()).unwrap_or(usize::MAX);
+        let entries = trail.read(verifier.end() + 1).await?;
         if entries.is_empty() {
             return Err(NotSigned::Apart(size));
         }
         for entry in entries.iter().take(wanted) {
-            walk.step(entry.json.as_bytes())
+            verifier
+                .step(entry.json.as_bytes())
                 .map_err(|_| NotSigned::Apart(size))?;
         }
     }
-    let leads = walk.hash_of(size) == Some(then.hash.unwrap_or_else(hash_of_none));
-    match leads && walk.hash() == Some(last.hash) {
+    let leads = verifier.hash_of(size) == Some(then.hash.unwrap_or_else(hash_of_none));
+    match leads && verifier.hash() == Some(last.hash) {
         true => Ok(Some(then)),
         false => Err(NotSigned::Apart(size)),
     }

@@ -1,7 +1,7 @@
 //! Known ends of a chain, which its end is compared with: a truncated chain is valid up to its last entry.
 
 use crate::broken::Broken;
-use crate::verifier::Walk;
+use crate::verifier::ChainVerifier;
 use crypto::checkpoint_key::{BadNote, PublicKey};
 use domain::checkpoint::{Checkpoint, CheckpointEnd};
 use serde_json::{Value, json};
@@ -96,11 +96,11 @@ impl KnownEnd {
         })
     }
 
-    /// Makes a walk remember the hashes that this is compared with.
-    pub fn mark(&self, walk: &mut Walk) {
-        walk.mark(self.size);
+    /// Makes a verifier remember the hashes that this is compared with.
+    pub fn mark(&self, verifier: &mut ChainVerifier) {
+        verifier.mark(self.size);
         if let Some(later) = self.later {
-            walk.mark(later.size);
+            verifier.mark(later.size);
         }
     }
 
@@ -136,10 +136,11 @@ impl KnownEnd {
         format!("{name} was not compared: the file does not contain its last entry, {size}.")
     }
 
-    /// Compares the walk with it. Returns whether the hashes could be compared and are equal; they could not if the
-    /// walk began after it, or has no entry. If it must be `exact`, an end beyond it is a fault, like a missing one.
-    pub(super) fn compare(&self, walk: &Walk, exact: bool) -> Result<bool, Broken> {
-        let (name, size, end) = (self.source.name(), self.size, walk.end());
+    /// Compares the verified entries with it. Returns whether the hashes could be compared and are equal; they could not
+    /// if the verifier began after it, or has no entry. If it must be `exact`, an end beyond it is a fault, like a
+    /// missing one.
+    pub(super) fn compare(&self, verifier: &ChainVerifier, exact: bool) -> Result<bool, Broken> {
+        let (name, size, end) = (self.source.name(), self.size, verifier.end());
         if end < size {
             let missing = format!(
                 "entries {} to {size} are missing at the end: {name} has them.",
@@ -153,7 +154,7 @@ impl KnownEnd {
             };
             return Err(Broken::at(end + 1, format!("{missing}{hint}")));
         }
-        let hash = walk.hash_of(size);
+        let hash = verifier.hash_of(size);
         if hash.is_some_and(|hash| hash != self.hash) {
             let problem = format!(
                 "its hash differs from {name}: it or an earlier entry was changed, and the later hashes were \
@@ -169,7 +170,7 @@ impl KnownEnd {
     }
 }
 
-/// Result of comparing a walk with all known ends.
+/// Result of comparing verified entries with all known ends.
 #[derive(Debug, Default)]
 pub(super) struct Compared {
     /// The first mismatch.
@@ -179,17 +180,17 @@ pub(super) struct Compared {
     /// Number of entries that the largest matching checkpoint covers; `None` without one. The store itself proves no
     /// end: an attacker who truncates the trail can write to it.
     pub(super) signed: Option<u64>,
-    /// The largest number of entries that a checkpoint states, even if they are not in the walk.
+    /// The largest number of entries that a checkpoint states, even if the verifier has not seen them.
     stated: u64,
-    /// Whether a known end covers exactly the entries of the walk.
+    /// Whether a known end covers exactly the verified entries.
     pub(super) whole: bool,
     /// Known ends that could not be compared.
     pub(super) unseen: Vec<KnownEnd>,
 }
 
 impl Compared {
-    /// Compares a walk with known ends. Notes must match exactly if `exact`; the store must always.
-    pub(super) fn new(walk: &Walk, known: Vec<KnownEnd>, exact: bool) -> Self {
+    /// Compares a verifier with known ends. Notes must match exactly if `exact`; the store must always.
+    pub(super) fn new(verifier: &ChainVerifier, known: Vec<KnownEnd>, exact: bool) -> Self {
         let mut all = Self::default();
         for one in known {
             let exact = match one.source {
@@ -197,7 +198,7 @@ impl Compared {
                 Source::Archive => false,
                 Source::Store => true,
             };
-            match one.compare(walk, exact) {
+            match one.compare(verifier, exact) {
                 Ok(false) => {
                     all.unseen.push(one);
                     continue;
@@ -207,7 +208,7 @@ impl Compared {
                         all.signed = all.signed.max(Some(one.size));
                         all.stated = all.stated.max(one.later.map_or(one.size, |later| later.size));
                     }
-                    all.whole |= one.size == walk.end();
+                    all.whole |= one.size == verifier.end();
                 }
                 Err(broken) => {
                     let first = all.broken.take().into_iter().chain([broken]);
@@ -223,24 +224,28 @@ impl Compared {
 
     /// Returns whether it is proven that nothing is missing at the end: a checkpoint covers it, or it is too young for
     /// one.
-    pub(super) fn is_end_proven(&self, walk: &Walk, young: &RangeInclusive<u64>) -> bool {
-        let Some(signed) = self.signed.filter(|_| self.stated <= walk.end()) else {
+    pub(super) fn is_end_proven(&self, verifier: &ChainVerifier, young: &RangeInclusive<u64>) -> bool {
+        let Some(signed) = self.signed.filter(|_| self.stated <= verifier.end()) else {
             return false;
         };
-        signed == walk.end() || walk.next_ms(signed).is_some_and(|at_ms| young.contains(&at_ms))
+        signed == verifier.end()
+            || verifier
+                .next_ms(signed)
+                .is_some_and(|at_ms| young.contains(&at_ms))
     }
 
     /// Returns the warning about entries that no checkpoint covers although one should.
-    pub(super) fn uncovered(&self, walk: &Walk, young: &RangeInclusive<u64>) -> Option<String> {
+    pub(super) fn uncovered(&self, verifier: &ChainVerifier, young: &RangeInclusive<u64>) -> Option<String> {
         let signed = self.signed?;
-        let is_old = signed < walk.end() && !self.is_end_proven(walk, young) && self.stated <= walk.end();
+        let is_old =
+            signed < verifier.end() && !self.is_end_proven(verifier, young) && self.stated <= verifier.end();
         is_old.then(|| {
             format!(
                 "entries {} to {} are covered by no signed checkpoint, and the first of them is older than two rounds \
                  of the worker that signs (audit.checkpoint_every_ms): it does not run, or its checkpoint was replaced \
                  by an older one.",
                 signed + 1,
-                walk.end()
+                verifier.end()
             )
         })
     }

@@ -6,7 +6,7 @@
 use super::end::{Compared, KnownEnd, UNSIGNED};
 use crate::broken::Broken;
 use crate::verdict::Verdict;
-use crate::verifier::Walk;
+use crate::verifier::ChainVerifier;
 use history::trail::Trail;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read as _};
@@ -62,10 +62,10 @@ impl<R: BufRead> Lines<R> {
 ///
 /// # Errors
 /// An error of the file system.
-pub fn verify(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken>> {
+pub fn verify(reader: impl BufRead, verifier: &mut ChainVerifier) -> io::Result<Option<Broken>> {
     let mut lines = Lines::new(reader);
     while let Some(line) = lines.next()? {
-        if let Err(broken) = walk.step(line) {
+        if let Err(broken) = verifier.step(line) {
             return Ok(Some(broken));
         }
     }
@@ -76,13 +76,13 @@ pub fn verify(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken
 /// exactly, and so must a checkpoint of the caller unless it is `older`; that in the archive may always be older.
 /// Entries written at a time in `young` need not be covered by a checkpoint yet.
 pub fn verdict(
-    walk: &Walk,
+    verifier: &ChainVerifier,
     broken: Option<Broken>,
     known: Vec<KnownEnd>,
     older: bool,
     young: &RangeInclusive<u64>,
 ) -> Verdict {
-    let mut verdict = Verdict::new(walk);
+    let mut verdict = Verdict::new(verifier);
     let nothing = known.is_empty();
     verdict
         .warnings
@@ -91,13 +91,13 @@ pub fn verdict(
     let seen = known
         .iter()
         .filter_map(KnownEnd::at_signing)
-        .filter(|end| end.size <= walk.end());
+        .filter(|end| end.size <= verifier.end());
     let mut known_and_seen: Vec<KnownEnd> = seen.collect();
     known_and_seen.extend(known);
-    let compared = Compared::new(walk, known_and_seen, !older);
-    verdict.end_proven = compared.whole && compared.is_end_proven(walk, young);
+    let compared = Compared::new(verifier, known_and_seen, !older);
+    verdict.end_proven = compared.whole && compared.is_end_proven(verifier, young);
     verdict.proven_to = compared.signed;
-    let uncovered = compared.uncovered(walk, young).filter(|_| compared.whole);
+    let uncovered = compared.uncovered(verifier, young).filter(|_| compared.whole);
     verdict.warnings.extend(uncovered);
     verdict.broken = broken.or(compared.broken);
     verdict
@@ -114,8 +114,8 @@ pub fn verdict(
         }
         _ => {}
     }
-    if walk.after() > 0 {
-        let after = walk.after();
+    if verifier.after() > 0 {
+        let after = verifier.after();
         verdict.warnings.push(format!(
             "the file begins after entry {after}: its beginning is taken on trust."
         ));
@@ -134,21 +134,21 @@ pub async fn first_difference(
     trail: &Trail<'_>,
 ) -> Result<Option<u64>, ExportReadError> {
     let mut lines = Lines::new(reader);
-    let mut walk = Walk::behind(after);
+    let mut verifier = ChainVerifier::starting_after(after);
     let mut stored = VecDeque::new();
     while let Some(line) = lines.next()? {
-        if walk.step(line).is_err() {
+        if verifier.step(line).is_err() {
             return Ok(None);
         }
         if stored.is_empty() {
-            let entries = trail.read(walk.end()).await?;
+            let entries = trail.read(verifier.end()).await?;
             stored.extend(entries.into_iter().map(|entry| entry.hash));
         }
         let Some(hash) = stored.pop_front() else {
             return Ok(None);
         };
-        if walk.hash() != Some(hash) {
-            return Ok(Some(walk.end()));
+        if verifier.hash() != Some(hash) {
+            return Ok(Some(verifier.end()));
         }
     }
     Ok(None)

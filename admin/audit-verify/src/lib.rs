@@ -21,4 +21,4 @@ pub use end::{KnownEnd, Source, young};
 pub use online::online;
 pub use slots::{Busy, VerificationSlot, VerificationSlots};
 pub use verdict::Verdict;
-pub use verifier::Walk;
+pub use verifier::ChainVerifier;

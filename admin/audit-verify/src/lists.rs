@@ -11,7 +11,7 @@ use store::audit::chain::Chain;
 /// Maximum number of lists that are compared, which bounds the memory of a verification.
 const LISTS_MAX: usize = 200_000;
 
-/// Number of entries that each list must contain, as counted in a walk.
+/// Number of entries that each list must contain, as a verifier counted them.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     counts: BTreeMap<ListName, u64>,

@@ -20,7 +20,7 @@ pub(super) struct Manifests<'a> {
 }
 
 impl<'a> Manifests<'a> {
-    /// Reads the list of segments. A malformed list counts as empty: the walk reports it.
+    /// Reads the list of segments. A malformed list counts as empty: the verifier reports it.
     pub(super) async fn read(
         archive: &'a Archive,
         chain: &Chain<'_>,
@@ -39,7 +39,7 @@ impl<'a> Manifests<'a> {
         })
     }
 
-    /// Checks the manifests of the segments up to entry `end`, which the walk has read.
+    /// Checks the manifests of the segments up to entry `end`, which the verifier has read.
     pub(super) async fn up_to(&mut self, end: u64) -> Result<(), StoreError> {
         while let Some(segment) = self.segments.get(self.next).filter(|next| next.last <= end) {
             self.next += 1;

@@ -6,7 +6,7 @@ use super::lists::Lists;
 use super::manifests::Manifests;
 use crate::broken::Broken;
 use crate::verdict::Verdict;
-use crate::verifier::Walk;
+use crate::verifier::ChainVerifier;
 use archive::Archive;
 use history::trail::Trail;
 use std::ops::RangeInclusive;
@@ -32,12 +32,12 @@ pub async fn online(
 ) -> Result<Verdict, StoreError> {
     let chain = Chain::new(store, realm.clone());
     let young = young(server_clock::now_ms(store).await?, every);
-    let mut walk = Walk::behind(0);
-    match verify((archive, &chain), &mut walk, known, &young, progress).await {
+    let mut verifier = ChainVerifier::starting_after(0);
+    match verify((archive, &chain), &mut verifier, known, &young, progress).await {
         Err(StoreError::MalformedData(source)) => {
             let key = chain.malformed_key().await?;
             let key = key.map_or_else(|| "a list of the trail".to_owned(), |key| format!("`{key}`"));
-            let mut verdict = Verdict::new(&walk);
+            let mut verdict = Verdict::new(&verifier);
             let problem = format!("{key} in the store is malformed, so nothing could be verified: {source}.");
             verdict.broken = Some(Broken { seq: None, problem });
             Ok(verdict)
@@ -48,14 +48,14 @@ pub async fn online(
 
 async fn verify(
     (archive, chain): (&Archive, &Chain<'_>),
-    walk: &mut Walk,
+    verifier: &mut ChainVerifier,
     known: Vec<KnownEnd>,
     young: &RangeInclusive<u64>,
     mut progress: impl FnMut(u64, u64) + Send,
 ) -> Result<Verdict, StoreError> {
     let realm = chain.realm();
     let trail = Trail::new(chain.store(), archive, realm.clone());
-    // All these lines are sealed next, so the walk must reach the last one.
+    // All these lines are sealed next, so the verifier must reach the last one.
     let goal = chain.count().await?.lines;
     progress(0, goal);
     let unsealed = match trail.seal_until(goal).await {
@@ -73,28 +73,28 @@ async fn verify(
         .flatten()
         .collect();
     for one in &known {
-        one.mark(walk);
+        one.mark(verifier);
     }
     let mut lists = Lists::default();
     let mut manifests = Manifests::read(archive, chain, realm).await?;
     let beside = (&mut lists, &mut manifests);
-    let mut broken = along(&trail, walk, beside, goal, unsealed, &mut progress).await?;
+    let mut broken = along(&trail, verifier, beside, goal, unsealed, &mut progress).await?;
     if broken.is_none() {
         broken = counted(chain).await?;
     }
-    let mut compared = Compared::new(walk, known, false);
-    let mut verdict = Verdict::new(walk);
+    let mut compared = Compared::new(verifier, known, false);
+    let mut verdict = Verdict::new(verifier);
     verdict.broken = broken.or(compared.broken.take());
     if verdict.broken.is_none() {
-        let listed = lists.compare(chain, walk.end()).await?;
+        let listed = lists.compare(chain, verifier.end()).await?;
         verdict.broken = listed.broken;
         verdict.warnings.extend(listed.warning.map(str::to_owned));
         verdict.broken = verdict.broken.or(manifests.broken);
     }
     // Only a signature proves the end: an attacker who writes to the store can truncate the trail and lower the count.
-    verdict.end_proven = compared.is_end_proven(walk, young);
+    verdict.end_proven = compared.is_end_proven(verifier, young);
     verdict.proven_to = compared.signed;
-    verdict.warnings.extend(compared.uncovered(walk, young));
+    verdict.warnings.extend(compared.uncovered(verifier, young));
     verdict.checkpoint = compared.best;
     if verdict.checkpoint.is_none() {
         verdict.warnings.push(UNSIGNED.to_owned());
@@ -105,14 +105,14 @@ async fn verify(
 /// Walks to entry `goal`, or to the first fault.
 async fn along(
     trail: &Trail<'_>,
-    walk: &mut Walk,
+    verifier: &mut ChainVerifier,
     (lists, manifests): (&mut Lists, &mut Manifests<'_>),
     goal: u64,
     unsealed: Option<String>,
     progress: &mut (impl FnMut(u64, u64) + Send),
 ) -> Result<Option<Broken>, StoreError> {
-    while walk.end() < goal {
-        let next = walk.end() + 1;
+    while verifier.end() < goal {
+        let next = verifier.end() + 1;
         let entries = match trail.read(next).await {
             Ok(entries) => entries,
             Err(StoreError::UnexpectedReply(why)) => {
@@ -132,15 +132,15 @@ async fn along(
             return Ok(Some(Broken::at(next, problem)));
         }
         for entry in entries {
-            if let Err(broken) = walk.step(entry.json.as_bytes()) {
+            if let Err(broken) = verifier.step(entry.json.as_bytes()) {
                 return Ok(Some(broken));
             }
-            if let Some((agent, kind)) = walk.subject() {
+            if let Some((agent, kind)) = verifier.subject() {
                 lists.add(agent, kind);
             }
         }
-        manifests.up_to(walk.end()).await?;
-        progress(walk.end().min(goal), goal);
+        manifests.up_to(verifier.end()).await?;
+        progress(verifier.end().min(goal), goal);
     }
     Ok(None)
 }

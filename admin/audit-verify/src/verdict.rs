@@ -2,7 +2,7 @@
 
 use crate::broken::Broken;
 use crate::end::KnownEnd;
-use crate::verifier::Walk;
+use crate::verifier::ChainVerifier;
 use domain::chain::GENESIS;
 use serde_json::{Value, json};
 
@@ -29,11 +29,11 @@ pub struct Verdict {
 
 impl Verdict {
     /// Creates the verdict on the entries read so far.
-    pub(crate) fn new(walk: &Walk) -> Self {
+    pub(crate) fn new(verifier: &ChainVerifier) -> Self {
         Self {
-            entries: walk.seen(),
-            after: walk.after(),
-            hash: walk.hash(),
+            entries: verifier.seen(),
+            after: verifier.after(),
+            hash: verifier.hash(),
             ..Self::default()
         }
     }

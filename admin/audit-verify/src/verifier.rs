@@ -8,9 +8,9 @@ use domain::entry::UNREADABLE;
 use domain::timestamp::ms_from_iso;
 use serde_json::{Map, Value};
 
-/// State of a walk along a trail.
+/// Verifies the hash chain of a trail, entry by entry.
 #[derive(Debug, Clone)]
-pub struct Walk {
+pub struct ChainVerifier {
     after: u64,
     seen: u64,
     /// Hash that the next entry must contain; unknown before the first entry of a part.
@@ -41,10 +41,10 @@ impl Mark {
     }
 }
 
-impl Walk {
-    /// Creates a walk that begins after entry `after`: at the first entry, or at the next entry of a part whose
+impl ChainVerifier {
+    /// Creates a verifier that begins after entry `after`: at the first entry, or at the next entry of a part whose
     /// beginning is trusted.
-    pub fn behind(after: u64) -> Self {
+    pub fn starting_after(after: u64) -> Self {
         Self {
             after,
             seen: 0,
@@ -65,7 +65,7 @@ impl Walk {
         }
     }
 
-    /// Returns the hash of an entry that was requested or is the last one, if the walk passed it.
+    /// Returns the hash of an entry that was requested or is the last one, if the verifier passed it.
     pub fn hash_of(&self, seq: u64) -> Option<[u8; 32]> {
         if self.seen > 0 && seq == self.end() {
             return self.hash;
@@ -73,7 +73,7 @@ impl Walk {
         self.marks.iter().find(|mark| mark.seq == seq)?.hash
     }
 
-    /// Returns when the entry after a marked one was written, in ms since 1970, if the walk has passed it.
+    /// Returns when the entry after a marked one was written, in ms since 1970, if the verifier has passed it.
     pub(super) fn next_ms(&self, seq: u64) -> Option<u64> {
         self.marks.iter().find(|mark| mark.seq == seq)?.next_ms
     }

@@ -89,26 +89,26 @@ fn report(checked: &Checked, took: Duration) -> Report {
     if checked.ok() {
         return Report::new(format!("{head} Everything holds."), document);
     }
-    let doubts = inconclusive.iter().map(|doubt| {
-        let about = doubt.records.join(", ");
+    let undecided = inconclusive.iter().map(|finding| {
+        let about = finding.records.join(", ");
         format!(
             "Inconclusive: {} ({about}): {}",
-            doubt.invariant.as_str(),
-            doubt.reason
+            finding.invariant.as_str(),
+            finding.reason
         )
     });
-    let doubts: Vec<String> = doubts.collect();
+    let undecided: Vec<String> = undecided.collect();
     if !checked.is_violated() {
         let of_trail = inconclusive
             .iter()
-            .any(|doubt| doubt.invariant == Invariant::Trail);
+            .any(|finding| finding.invariant == Invariant::Trail);
         let or = match of_trail {
             true => " Where the trail cannot be read, `tollgate-admin audit verify` says what is missing.",
             false => "",
         };
         let again =
             "No violation was found, but some findings are undecided: check again while less money moves.";
-        return Report::new(format!("{}\n{head} {again}{or}", doubts.join("\n")), document);
+        return Report::new(format!("{}\n{head} {again}{or}", undecided.join("\n")), document);
     }
     let rows: Vec<Vec<String>> = violations
         .iter()
@@ -124,8 +124,8 @@ fn report(checked: &Checked, took: Duration) -> Report {
     if *more > 0 {
         text = format!("{text}\nand {more} more");
     }
-    for doubt in doubts {
-        text = format!("{text}\n{doubt}");
+    for line in undecided {
+        text = format!("{text}\n{line}");
     }
     Report::new(
         format!("{text}\n{head} {} violation(s).", violations.len() as u64 + more),

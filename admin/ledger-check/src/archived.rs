@@ -34,7 +34,7 @@ impl Pass<'_> {
                     StoreError::MalformedData(source) => format!("it is malformed: {source}"),
                     error => error.to_string(),
                 };
-                self.wrong(Invariant::Intent, &[&key], detail);
+                self.add_violation(Invariant::Intent, &[&key], detail);
                 return Ok(());
             }
             segments => segments?,
@@ -43,7 +43,7 @@ impl Pass<'_> {
             let segment = match archive.intent_segment(realm, descriptor).await {
                 Err(StoreError::Archive(why)) => {
                     let (path, _) = descriptor.paths(realm);
-                    self.wrong(Invariant::Intent, &[&path], why);
+                    self.add_violation(Invariant::Intent, &[&path], why);
                     continue;
                 }
                 Err(StoreError::ArchiveUnavailable(why)) => {
@@ -63,11 +63,11 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Records that archived intents could not be read. One doubt stands for all accounts.
+    /// Records that archived intents could not be read. One inconclusive result stands for all accounts.
     fn leave_unread(&mut self, account_mode: AccountMode, record: &str, why: &str) {
         if self.unread_intents.is_empty() {
             let reason = format!("archived intents cannot be read: {why}");
-            self.unsure(Invariant::Intent, &[record], reason);
+            self.add_inconclusive(Invariant::Intent, &[record], reason);
         }
         self.unread_intents.insert(account_mode);
     }

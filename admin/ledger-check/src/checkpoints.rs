@@ -28,7 +28,7 @@ impl Pass<'_> {
             Ok(noted) => self.noted = noted,
             Err(error) => {
                 let reason = format!("the checkpoints cannot be read: {error}");
-                self.unsure(Invariant::Trail, &[FOLDER], reason);
+                self.add_inconclusive(Invariant::Trail, &[FOLDER], reason);
                 self.no_archive = Some(error.to_string());
             }
         }
@@ -46,7 +46,7 @@ impl Pass<'_> {
             let Some(account) = self.accounts.find(&account) else {
                 let detail =
                     format!("it covers {entries} entries of {account}, but the store has no such account");
-                self.wrong(Invariant::Trail, &[&path], detail);
+                self.add_violation(Invariant::Trail, &[&path], detail);
                 continue;
             };
             let account_mode = AccountMode { account, mode };
@@ -54,7 +54,7 @@ impl Pass<'_> {
             if entries > written {
                 let audit = self.accounts.realm(account_mode).audit();
                 let detail = format!("it covers {entries} entries, but the account has written {written}");
-                self.wrong(Invariant::Trail, &[&audit, &path], detail);
+                self.add_violation(Invariant::Trail, &[&audit, &path], detail);
             }
         }
     }

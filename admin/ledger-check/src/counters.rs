@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(super) const DAYS_KEPT: u64 = 39;
 
 /// A counter's field, and its fault.
-pub(super) type Wrong = (String, String);
+pub(super) type CounterFault = (String, String);
 
 /// Adds an agent to the sums of a month: its charge, and 1 if it has a slot in the plan.
 pub(super) fn add_month(sums: (i128, i128), charged: Option<i128>, has_slot: bool) -> (i128, i128) {
@@ -17,7 +17,7 @@ pub(super) fn add_month(sums: (i128, i128), charged: Option<i128>, has_slot: boo
 
 /// Returns the fault if the counters of the month's days do not sum to that of the month. All days of the current month
 /// exist.
-pub(super) fn month_differs(record: &OwnerRecord, month: u64) -> Option<Wrong> {
+pub(super) fn month_differs(record: &OwnerRecord, month: u64) -> Option<CounterFault> {
     let in_month = |day: &u64| Period::at(day * DAY_MS).month == month;
     let days = record.counters.days.iter().filter(|(day, _)| in_month(day));
     let sum: i128 = days.map(|(_, nanos)| nanos).sum();
@@ -31,7 +31,7 @@ pub(super) fn month_differs(record: &OwnerRecord, month: u64) -> Option<Wrong> {
 }
 
 /// Returns the counters that are below the charges.
-pub(super) fn below(owner: &Owner, today: Period, resolved: &[String]) -> Vec<Wrong> {
+pub(super) fn below(owner: &Owner, today: Period, resolved: &[String]) -> Vec<CounterFault> {
     let (mut days, mut months) = (BTreeMap::<u64, u128>::new(), BTreeMap::<u64, u128>::new());
     let spends = owner
         .charged
@@ -69,7 +69,7 @@ pub(super) fn below(owner: &Owner, today: Period, resolved: &[String]) -> Vec<Wr
 }
 
 /// Returns the fault if the wallet's counter of a day is not the sum of the day's spends.
-pub(super) fn spends_differ(owner: &Owner, today: Period) -> Option<Wrong> {
+pub(super) fn spends_differ(owner: &Owner, today: Period) -> Option<CounterFault> {
     let counters = &owner.record.as_ref()?.counters.spends;
     let days = owner.spends.keys().chain(counters.keys());
     let mut kept = days.filter(|day| **day + DAYS_KEPT >= today.day);

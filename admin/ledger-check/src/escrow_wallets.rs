@@ -26,7 +26,7 @@ pub(super) struct EscrowWallet {
 pub(super) struct EscrowWallets {
     unread: Vec<EscrowWallet>,
     /// Wallets whose look-ups do not name the owner, and what they name.
-    unsure: Vec<(EscrowWallet, Option<String>)>,
+    unconfirmed: Vec<(EscrowWallet, Option<String>)>,
 }
 
 impl EscrowWallets {

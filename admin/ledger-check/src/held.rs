@@ -51,7 +51,7 @@ impl Pass<'_> {
             for agent in &open {
                 let record = format!("{} {HELD}", realm.agent(agent));
                 let reason = "it differs from its open holds, but calls began during each read";
-                self.unsure(Invariant::Counters, &[&record], reason);
+                self.add_inconclusive(Invariant::Counters, &[&record], reason);
             }
         }
         Ok(())
@@ -115,7 +115,7 @@ impl Pass<'_> {
         });
         if is_complete {
             for (field, detail) in wrong {
-                self.wrong(Invariant::Counters, &[&field], detail);
+                self.add_violation(Invariant::Counters, &[&field], detail);
             }
         }
         Ok(is_complete)

@@ -33,7 +33,7 @@ impl Pass<'_> {
         drive(store, jobs, |(bucket, state), mut answers| {
             let index = state.index(bucket);
             match answers.read::<Vec<(String, f64)>>() {
-                None => self.wrong(Invariant::Holds, &[&index], "the index is malformed"),
+                None => self.add_violation(Invariant::Holds, &[&index], "the index is malformed"),
                 Some(ids) => {
                     self.count(ids.len());
                     // Expired entries of the index of kept holds are only removed when the next hold is kept.
@@ -57,7 +57,7 @@ impl Pass<'_> {
             let still = answers.read::<Option<f64>>().flatten().is_some();
             // A hold that was resolved during the check is in neither index.
             if still && text.is_none_or(|text| text == "V") {
-                self.wrong(
+                self.add_violation(
                     Invariant::Holds,
                     &[&index, &key],
                     "the index names a hold that does not exist",

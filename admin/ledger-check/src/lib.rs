@@ -39,12 +39,12 @@ mod versions;
 mod violation;
 
 pub use pass::Progress;
-pub use violation::{Doubt, Invariant, Violation};
+pub use violation::{Inconclusive, Invariant, Violation};
 
 use archive::Archive;
 use book::Accounts;
 use pass::Pass;
-use pending::Questions;
+use pending::PendingChecks;
 use reconcile::{Reconciliation, Suspects};
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -83,7 +83,7 @@ pub struct Checked {
     /// Number of further violations.
     pub more: u64,
     /// Invariants that could not be decided.
-    pub inconclusive: Vec<Doubt>,
+    pub inconclusive: Vec<Inconclusive>,
     /// Records that were read in one pass.
     pub records: u64,
     /// Passes that were made.
@@ -129,7 +129,7 @@ pub async fn check(
 }
 
 /// Runs passes until one finds nothing, or the same as the previous one. Where the last one finds a record wrong in
-/// another way than the previous one, or has more to compare than it can store, the result is a doubt.
+/// another way than the previous one, or has more to compare than it can store, the result is inconclusive.
 async fn run_passes(
     (store, archive): (&Store, &Archive),
     scope: CheckScope<'_>,
@@ -137,9 +137,9 @@ async fn run_passes(
 ) -> Result<Checked, StoreError> {
     let seed = RandomState::new();
     let mut suspects = Suspects::new();
-    let mut questions = Questions::new();
+    let mut earlier_checks = PendingChecks::new();
     let mut before: Option<Findings> = None;
-    let (mut records, mut doubts) = (0, Vec::new());
+    let (mut records, mut inconclusive) = (0, Vec::new());
     let mut ids: Vec<String> = scope.account.map(str::to_owned).into_iter().collect();
     for pass in 1..=PASSES {
         if scope.account.is_none() {
@@ -151,31 +151,32 @@ async fn run_passes(
         let accounts = Accounts::new(ids.clone(), scope.account.is_some());
         let reconciliation = Reconciliation::new(seed.clone(), suspects.clone());
         let sources = (store, archive, scope.with_trail);
-        let pass_outcome = Pass::run(sources, &accounts, (reconciliation, questions), progress).await?;
-        (records, doubts) = (pass_outcome.checked, pass_outcome.doubts);
+        let pass_outcome = Pass::run(sources, &accounts, (reconciliation, earlier_checks), progress).await?;
+        (records, inconclusive) = (pass_outcome.checked, pass_outcome.inconclusive);
         let left_out = pass_outcome.left_out;
         let clean = pass_outcome.found.is_empty() && left_out.is_empty();
-        let unsure = pass == 1 && !(pass_outcome.suspects.is_empty() && pass_outcome.asks.is_empty());
-        if clean && !unsure {
-            return Ok(outcome(Vec::new(), 0, doubts, (records, pass)));
+        let is_unconfirmed =
+            pass == 1 && !(pass_outcome.suspects.is_empty() && pass_outcome.pending_checks.is_empty());
+        if clean && !is_unconfirmed {
+            return Ok(outcome(Vec::new(), 0, inconclusive, (records, pass)));
         }
         if let Some(before) = &before
             && (pass == PASSES || left_out.is_empty() && pass_outcome.found.same(before))
         {
             let dropped = pass_outcome.found.dropped;
             let (found, undecided) = pass_outcome.found.confirmed_by(before);
-            doubts.extend(left_out.into_iter().chain(undecided));
-            return Ok(outcome(found, dropped, doubts, (records, pass)));
+            inconclusive.extend(left_out.into_iter().chain(undecided));
+            return Ok(outcome(found, dropped, inconclusive, (records, pass)));
         }
         suspects = pass_outcome.suspects;
-        questions = pass_outcome.asks;
+        earlier_checks = pass_outcome.pending_checks;
         before = Some(pass_outcome.found);
         tokio::time::sleep(PAUSE).await;
     }
-    Ok(outcome(Vec::new(), 0, doubts, (records, PASSES)))
+    Ok(outcome(Vec::new(), 0, inconclusive, (records, PASSES)))
 }
 
-/// Appends the accounts created since the previous pass, whose questions name accounts by their index.
+/// Appends the accounts created since the previous pass, whose pending checks name accounts by their index.
 fn add_new(ids: &mut Vec<String>, now: Vec<String>) {
     let known: HashSet<String> = ids.iter().cloned().collect();
     ids.extend(now.into_iter().filter(|id| !known.contains(id)));
@@ -194,7 +195,7 @@ fn no_accounts(why: &dyn Error) -> Checked {
 fn outcome(
     mut violations: Vec<Violation>,
     dropped: u64,
-    inconclusive: Vec<Doubt>,
+    inconclusive: Vec<Inconclusive>,
     (records, passes): (u64, usize),
 ) -> Checked {
     let beyond = violations.len().saturating_sub(LISTED_MAX);

@@ -34,12 +34,12 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Adds a doubt for each audit log of which a part was archived in each attempt to read it.
+    /// Adds an inconclusive result for each audit log of which a part was archived in each attempt to read it.
     fn archived_meanwhile(&mut self, account_modes: &[AccountMode]) {
         for account_mode in account_modes {
             let audit = self.accounts.realm(*account_mode).audit();
             let reason = "a part of it was archived during each read";
-            self.unsure(Invariant::AuditSequence, &[&audit], reason);
+            self.add_inconclusive(Invariant::AuditSequence, &[&audit], reason);
         }
     }
 
@@ -64,7 +64,7 @@ impl Pass<'_> {
         drive(store, jobs, |account_mode, mut answers| {
             let Some(base) = answers.read::<Option<u64>>() else {
                 let key = accounts.realm(account_mode).audit_base();
-                return self.wrong(Invariant::AuditSequence, &[&key], "it is malformed");
+                return self.add_violation(Invariant::AuditSequence, &[&key], "it is malformed");
             };
             let base = base.unwrap_or(0);
             let size = answers.read::<u64>();
@@ -83,7 +83,7 @@ impl Pass<'_> {
                         "it has {size} entries after {base} archived ones, but the last assigned number is {assigned}"
                     ),
                 };
-                self.wrong(Invariant::AuditSequence, &[&key], detail);
+                self.add_violation(Invariant::AuditSequence, &[&key], detail);
             }
         })
         .await?;
@@ -146,7 +146,7 @@ impl Pass<'_> {
                 let found =
                     leading(entry).map_or("a line without number".to_owned(), |is| format!("entry {is}"));
                 let detail = format!("entry {number} is missing: {found} is in its place");
-                self.wrong(Invariant::AuditSequence, &[&key], detail);
+                self.add_violation(Invariant::AuditSequence, &[&key], detail);
             }
         })
         .await?;
@@ -173,7 +173,7 @@ impl Pass<'_> {
         drive(store, jobs, |(account_mode, key), mut answers| {
             match answers.read::<u64>() {
                 Some(size) => sized.push((account_mode, key, size)),
-                None => self.wrong(Invariant::Intent, &[&key], "it is not a list of intents"),
+                None => self.add_violation(Invariant::Intent, &[&key], "it is not a list of intents"),
             }
         })
         .await?;

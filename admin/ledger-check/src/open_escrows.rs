@@ -29,7 +29,7 @@ impl Pass<'_> {
         drive(store, jobs, |(account_mode, owner), mut answers| {
             let key = accounts.realm(account_mode).open_escrows(&owner);
             match answers.read::<Vec<u64>>() {
-                None => self.wrong(
+                None => self.add_violation(
                     Invariant::EscrowState,
                     &[&key],
                     "it is not a set of escrow numbers",
@@ -66,7 +66,7 @@ impl Pass<'_> {
                 true => format!("escrow {number} is in the set of open escrows, but is {status}"),
                 false => format!("escrow {number} is in the set of open escrows, but not one of {owner}"),
             };
-            self.wrong(Invariant::EscrowState, &[&set, &escrow], detail);
+            self.add_violation(Invariant::EscrowState, &[&set, &escrow], detail);
         })
         .await
     }
@@ -108,7 +108,7 @@ impl Pass<'_> {
         drive(store, jobs, |(set, key), mut answers| {
             // A resolution is final: an escrow that is unresolved now was so when the set was read.
             if matches!(answers.text().as_deref(), Some("funded" | "disputed")) {
-                self.wrong(
+                self.add_violation(
                     Invariant::EscrowState,
                     &[&key, &set],
                     "it holds money, but is not in the set of open escrows",

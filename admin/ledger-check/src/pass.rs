@@ -6,13 +6,13 @@ use super::drive::BATCH;
 use super::emails::Emails;
 use super::escrow_wallets::EscrowWallets;
 use super::names::Names;
-use super::pending::Questions;
+use super::pending::PendingChecks;
 use super::reconcile::{
     Comparison, Mismatch, PARTITIONS, Reconciled, Reconciliation, Report, Side, Subject, Suspects,
 };
 use super::transfers::Transfers;
 use super::transit::{Flow, Rows};
-use super::violation::{Doubt, Findings, Invariant};
+use super::violation::{Findings, Inconclusive, Invariant};
 use archive::Archive;
 use domain::mode::Mode;
 use domain::period::Period;
@@ -44,7 +44,7 @@ pub(super) struct Pass<'a> {
     pub(super) reconciliation: Reconciliation,
     pub(super) found: Findings,
     /// Invariants that could not be decided.
-    pub(super) doubts: Vec<Doubt>,
+    pub(super) inconclusive: Vec<Inconclusive>,
     /// Records read.
     pub(super) checked: u64,
     /// The store's day and month when the pass began.
@@ -54,9 +54,9 @@ pub(super) struct Pass<'a> {
     pub(super) emails: Emails,
     pub(super) escrow_wallets: EscrowWallets,
     pub(super) transfers: Transfers,
-    /// Questions about pending money that the previous pass left open, and those of this pass.
-    pub(super) questions: Questions,
-    pub(super) asks: Questions,
+    /// Checks of pending money that the previous pass left open, and those of this pass.
+    pub(super) earlier_checks: PendingChecks,
+    pub(super) pending_checks: PendingChecks,
     /// Money movements in live and test mode, for all accounts together.
     pub(super) flows: [Flow; 2],
 }
@@ -64,11 +64,11 @@ pub(super) struct Pass<'a> {
 /// Result of a pass.
 pub(super) struct PassOutcome {
     pub(super) found: Findings,
-    pub(super) doubts: Vec<Doubt>,
+    pub(super) inconclusive: Vec<Inconclusive>,
     pub(super) suspects: Suspects,
     /// Comparisons of which not all items could be stored.
-    pub(super) left_out: Vec<Doubt>,
-    pub(super) asks: Questions,
+    pub(super) left_out: Vec<Inconclusive>,
+    pub(super) pending_checks: PendingChecks,
     pub(super) checked: u64,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Pass<'a> {
     pub(super) async fn run(
         (store, archive, with_trail): (&'a Store, &'a Archive, bool),
         accounts: &'a Accounts,
-        (reconciliation, questions): (Reconciliation, Questions),
+        (reconciliation, earlier_checks): (Reconciliation, PendingChecks),
         progress: &'a Progress,
     ) -> Result<PassOutcome, StoreError> {
         let mut pass = Self {
@@ -94,7 +94,7 @@ impl<'a> Pass<'a> {
             records: vec![Fields::new(); accounts.len()],
             reconciliation,
             found: Findings::default(),
-            doubts: Vec::new(),
+            inconclusive: Vec::new(),
             checked: 0,
             today: Period::at(server_clock::now_ms(store).await?),
             rows: Rows::default(),
@@ -102,8 +102,8 @@ impl<'a> Pass<'a> {
             emails: Emails::default(),
             escrow_wallets: EscrowWallets::default(),
             transfers: Transfers::default(),
-            questions,
-            asks: Questions::new(),
+            earlier_checks,
+            pending_checks: PendingChecks::new(),
             flows: [Flow::default(), Flow::default()],
         };
         pass.read_checkpoints().await;
@@ -111,7 +111,7 @@ impl<'a> Pass<'a> {
         pass.scan().await?;
         pass.read_escrow_wallets().await?;
         pass.read_archived_intents().await?;
-        pass.answer_questions();
+        pass.finish_earlier_checks();
         let witnesses = pass.read_witnesses().await?;
         pass.read_snapshots().await?;
         pass.check_escrow_wallets();
@@ -149,10 +149,10 @@ impl<'a> Pass<'a> {
         }
         Ok(PassOutcome {
             found: pass.found,
-            doubts: pass.doubts,
+            inconclusive: pass.inconclusive,
             suspects,
-            left_out: left_out.into_iter().map(doubt).collect(),
-            asks: pass.asks,
+            left_out: left_out.into_iter().map(incomplete_comparison).collect(),
+            pending_checks: pass.pending_checks,
             checked: pass.checked,
         })
     }
@@ -196,13 +196,23 @@ impl<'a> Pass<'a> {
     }
 
     /// Adds a violation between records that must agree at any time.
-    pub(super) fn wrong(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
+    pub(super) fn add_violation(
+        &mut self,
+        invariant: Invariant,
+        records: &[&str],
+        detail: impl Into<String>,
+    ) {
         self.found.add(invariant, records, detail);
     }
 
     /// Records that these records could not be compared.
-    pub(super) fn unsure(&mut self, invariant: Invariant, records: &[&str], reason: impl Into<String>) {
-        self.doubts.push(Doubt {
+    pub(super) fn add_inconclusive(
+        &mut self,
+        invariant: Invariant,
+        records: &[&str],
+        reason: impl Into<String>,
+    ) {
+        self.inconclusive.push(Inconclusive {
             invariant,
             records: records.iter().map(|record| (*record).to_owned()).collect(),
             reason: reason.into(),
@@ -292,15 +302,15 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
     found.add_moving(invariant, &records, detail.as_str(), detail.as_str());
 }
 
-/// Returns the doubt about a comparison of which `parts` could not be stored.
-fn doubt((comparison, parts): (Comparison, usize)) -> Doubt {
+/// Returns the result of a comparison of which `parts` could not be stored.
+fn incomplete_comparison((comparison, parts): (Comparison, usize)) -> Inconclusive {
     let Report {
         invariant,
         records,
         matches,
         ..
     } = comparison.report();
-    Doubt {
+    Inconclusive {
         invariant,
         records: vec!["all accounts".to_owned()],
         reason: format!(

@@ -1,7 +1,7 @@
 //! Pending money: the amount in the record of a wallet, and the sum of its pending deposits.
 //!
 //! Deposits are read before the wallets, and more may be created in between. So a pass that finds a difference only
-//! records a question. The next pass reads all deposits of that time, and computes the amount that was pending then.
+//! records a check. The next pass reads all deposits of that time, and computes the amount that was pending then.
 
 mod pass;
 
@@ -11,7 +11,7 @@ use store::deposit::{Deposit, DepositState};
 
 /// A wallet whose pending amount differs from the deposits that were read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Question {
+pub(super) struct PendingCheck {
     /// Amount in the wallet's record.
     recorded: u64,
     /// Start and end of the time in which it was read.
@@ -22,10 +22,10 @@ pub(super) struct Question {
     uncertain: u128,
 }
 
-/// The questions of a pass, by account, mode and owner.
-pub(super) type Questions = HashMap<(AccountMode, String), Question>;
+/// The pending checks of a pass, by account, mode and owner.
+pub(super) type PendingChecks = HashMap<(AccountMode, String), PendingCheck>;
 
-impl Question {
+impl PendingCheck {
     pub(super) const fn new(recorded: u64, window: (u64, u64)) -> Self {
         Self {
             recorded,
@@ -52,7 +52,7 @@ impl Question {
     }
 
     /// Returns the fault, once all deposits are added.
-    fn answer(&self) -> Option<String> {
+    fn fault(&self) -> Option<String> {
         let recorded = u128::from(self.recorded);
         let right = (self.sum..=self.sum + self.uncertain).contains(&recorded);
         (!right).then(|| {
@@ -86,10 +86,10 @@ mod tests {
         }
     }
 
-    fn answer(recorded: u64, deposits: &[Deposit]) -> Option<String> {
-        let mut question = Question::new(recorded, (100, 110));
-        deposits.iter().for_each(|deposit| question.take(deposit));
-        question.answer()
+    fn fault(recorded: u64, deposits: &[Deposit]) -> Option<String> {
+        let mut check = PendingCheck::new(recorded, (100, 110));
+        deposits.iter().for_each(|deposit| check.take(deposit));
+        check.fault()
     }
 
     #[test]
@@ -100,13 +100,13 @@ mod tests {
             deposit(100, 3, Some(99)),
             deposit(200, 111, None),
         ];
-        assert_eq!(answer(12, &then), None);
-        assert!(answer(11, &then).unwrap().contains("sum to 12"));
-        assert!(answer(13, &then).is_some());
-        assert_eq!(answer(0, &[]), None);
+        assert_eq!(fault(12, &then), None);
+        assert!(fault(11, &then).unwrap().contains("sum to 12"));
+        assert!(fault(13, &then).is_some());
+        assert_eq!(fault(0, &[]), None);
         let mut at_once = deposit(5, 1, None);
         at_once.first = DepositState::Confirmed;
-        assert_eq!(answer(0, &[at_once]), None, "it never was pending");
+        assert_eq!(fault(0, &[at_once]), None, "it never was pending");
     }
 
     #[test]
@@ -116,11 +116,11 @@ mod tests {
             cancelled_ms: Some(at_ms),
             ..deposit(5, 1, None)
         };
-        assert_eq!(answer(5, &[cancelled(111)]), None);
-        assert!(answer(0, &[cancelled(111)]).is_some());
-        assert_eq!(answer(0, &[cancelled(99)]), None);
+        assert_eq!(fault(5, &[cancelled(111)]), None);
+        assert!(fault(0, &[cancelled(111)]).is_some());
+        assert_eq!(fault(0, &[cancelled(99)]), None);
         for recorded in [0, 5] {
-            assert_eq!(answer(recorded, &[cancelled(105)]), None);
+            assert_eq!(fault(recorded, &[cancelled(105)]), None);
         }
     }
 
@@ -132,8 +132,8 @@ mod tests {
             deposit(1, 2, Some(100)),
         ];
         for recorded in [5, 12, 6, 13] {
-            assert_eq!(answer(recorded, &then), None);
+            assert_eq!(fault(recorded, &then), None);
         }
-        assert!(answer(4, &then).is_some() && answer(14, &then).is_some());
+        assert!(fault(4, &then).is_some() && fault(14, &then).is_some());
     }
 }

@@ -34,7 +34,7 @@ const LOW_BALANCE: usize = 6;
 type Limits = [Option<String>; 7];
 
 /// The records of a violation, and its detail.
-type Wrong = (Vec<String>, String);
+type PolicyFault = (Vec<String>, String);
 
 /// An agent, and the policies that may be its own.
 type Judged = (String, BTreeSet<String>);
@@ -114,7 +114,7 @@ impl Pass<'_> {
             );
             reads
         };
-        let mut wrong = Vec::new();
+        let mut faults = Vec::new();
         let (_, is_sure) = self
             .read_between_entries(
                 account_mode,
@@ -137,15 +137,15 @@ impl Pass<'_> {
                             true => "the list of frozen agents contains the agent, but it is not frozen",
                             false => "the agent is frozen, but the list of frozen agents lacks it",
                         };
-                        wrong.push((vec![format!("{key} frozen")], detail.to_owned()));
+                        faults.push((vec![format!("{key} frozen")], detail.to_owned()));
                     }
                     if let Some((field, detail)) = own.fault(&agent, &policies) {
-                        wrong.push((vec![format!("{key} {field}")], detail));
+                        faults.push((vec![format!("{key} {field}")], detail));
                     }
                 },
             )
             .await?;
-        self.report_policies(account_mode, wrong, is_sure, "its agents");
+        self.report_policies(account_mode, faults, is_sure, "its agents");
         Ok(())
     }
 
@@ -158,22 +158,22 @@ impl Pass<'_> {
                 Read::fields(realm.bucket(), realm.record(), &names),
             ]
         };
-        let mut wrong = Vec::new();
+        let mut faults = Vec::new();
         let (_, is_sure) = self
             .read_between_entries(account_mode, vec![()], reads, |(), _, mut answers| {
                 let policies = answers.read::<Fields>();
                 let limits = answers.read::<Limits>().unwrap_or_default();
                 let Some(strictest) = policies.and_then(|policies| strictest(policies.values())) else {
-                    return wrong.push((vec![realm.account_policies()], "it is malformed".to_owned()));
+                    return faults.push((vec![realm.account_policies()], "it is malformed".to_owned()));
                 };
                 if let Some(at) = first_difference(&limits, &strictest) {
                     let (is, set) = (shown(&limits[at]), shown(&strictest[at]));
                     let detail = format!("it is {is}, but the strictest of its policies says {set}");
-                    wrong.push((vec![format!("{} {}", realm.record(), names[at])], detail));
+                    faults.push((vec![format!("{} {}", realm.record(), names[at])], detail));
                 }
             })
             .await?;
-        self.report_policies(account_mode, wrong, is_sure, "its policies");
+        self.report_policies(account_mode, faults, is_sure, "its policies");
         Ok(())
     }
 
@@ -198,7 +198,7 @@ impl Pass<'_> {
                 Read::score(bucket, keys.agent_keys(agent), id),
             ]
         };
-        let mut wrong = Vec::new();
+        let mut faults = Vec::new();
         let (_, is_sure) = self
             .read_between_entries(account_mode, wanted, reads, |(id, agent), _, mut answers| {
                 let is_active = answers.read::<Option<f64>>().flatten().is_some();
@@ -214,10 +214,10 @@ impl Pass<'_> {
                     _ => return,
                 };
                 let records = vec![keys.virtual_key(&id), keys.active_keys()];
-                wrong.push((records, detail.to_owned()));
+                faults.push((records, detail.to_owned()));
             })
             .await?;
-        self.report_policies(account_mode, wrong, is_sure, "its active keys");
+        self.report_policies(account_mode, faults, is_sure, "its active keys");
         Ok(())
     }
 
@@ -229,7 +229,7 @@ impl Pass<'_> {
             let read = Read::sorted(bucket, key, members.len() as u64, BATCH as u64);
             let mut answers = self.store.many(&[read]).await?;
             let Some(part) = answers.read::<Vec<(String, f64)>>() else {
-                self.wrong(Invariant::Policies, &[key], "it is not a sorted set");
+                self.add_violation(Invariant::Policies, &[key], "it is not a sorted set");
                 return Ok(Vec::new());
             };
             let is_last = part.len() < BATCH;
@@ -241,16 +241,22 @@ impl Pass<'_> {
         }
     }
 
-    /// Reports the records that are wrong, and a doubt if some could not be read between two entries.
-    fn report_policies(&mut self, account_mode: AccountMode, wrong: Vec<Wrong>, is_sure: bool, what: &str) {
-        for (records, detail) in wrong {
+    /// Reports the records that are wrong, and an inconclusive result if some could not be read between two entries.
+    fn report_policies(
+        &mut self,
+        account_mode: AccountMode,
+        faults: Vec<PolicyFault>,
+        is_sure: bool,
+        what: &str,
+    ) {
+        for (records, detail) in faults {
             let records: Vec<&str> = records.iter().map(String::as_str).collect();
-            self.wrong(Invariant::Policies, &records, detail);
+            self.add_violation(Invariant::Policies, &records, detail);
         }
         if !is_sure {
             let record = self.accounts.realm(account_mode).record();
             let reason = format!("{what} changed during each read");
-            self.unsure(Invariant::Policies, &[&record], reason);
+            self.add_inconclusive(Invariant::Policies, &[&record], reason);
         }
     }
 
@@ -295,7 +301,7 @@ impl Pass<'_> {
             };
             let audit = realm.audit();
             let detail = "the key is in force, but the trail says that it was revoked";
-            self.wrong(Invariant::Trail, &[&record, &audit], detail);
+            self.add_violation(Invariant::Trail, &[&record, &audit], detail);
         })
         .await
     }

@@ -43,7 +43,7 @@ impl Pass<'_> {
                 Some(fields) if fields.is_empty() => {}
                 fields => match fields.as_ref().and_then(Deposit::from_fields) {
                     Some(deposit) => self.deposit(account_mode, &key, &deposit),
-                    None => self.wrong(Invariant::Pending, &[&key], "the deposit is malformed"),
+                    None => self.add_violation(Invariant::Pending, &[&key], "the deposit is malformed"),
                 },
             },
         }
@@ -52,7 +52,7 @@ impl Pass<'_> {
     fn named_run(&mut self, key: &str, mut answers: Answers) {
         match answers.read::<Option<i128>>() {
             Some(spent) if spent.is_none_or(|spent| spent >= 0) => {}
-            _ => self.wrong(
+            _ => self.add_violation(
                 Invariant::Counters,
                 &[key],
                 "the spent amount of the run is invalid",
@@ -65,10 +65,10 @@ impl Pass<'_> {
             return; // its outcome is in transit, or was never decided
         }
         let Some(intent) = fields.and_then(IntentRecord::from_fields) else {
-            return self.wrong(Invariant::Intent, &[key], "the record is malformed");
+            return self.add_violation(Invariant::Intent, &[key], "the record is malformed");
         };
         if intent.id != id {
-            return self.wrong(Invariant::Intent, &[key], format!("its id is {}", intent.id));
+            return self.add_violation(Invariant::Intent, &[key], format!("its id is {}", intent.id));
         }
         self.decided(account_mode, key, &intent);
         if matches!(intent.kind, IntentKind::Transfer | IntentKind::Deposit) {
@@ -88,7 +88,7 @@ impl Pass<'_> {
     pub(super) fn decided(&mut self, account_mode: AccountMode, key: &str, intent: &IntentRecord) {
         if !intent.is_intact() {
             let detail = "its timeline does not match its stored hash";
-            self.wrong(Invariant::Intent, &[key], detail);
+            self.add_violation(Invariant::Intent, &[key], detail);
         }
         let is_intent = !matches!(intent.kind, IntentKind::Transfer | IntentKind::Deposit);
         if is_intent && intent.state == IntentState::Settled {
@@ -112,10 +112,10 @@ impl Pass<'_> {
             (IntentKind::Spend, _) => {
                 if intent.balance.is_some() != moved {
                     let detail = "it has only one of balance and transaction";
-                    self.wrong(Invariant::Intent, &[key], detail);
+                    self.add_violation(Invariant::Intent, &[key], detail);
                 }
                 match intent.charged {
-                    None => self.wrong(Invariant::Intent, &[key], "it has no charged period"),
+                    None => self.add_violation(Invariant::Intent, &[key], "it has no charged period"),
                     Some(period) => {
                         let charged = &mut self.owner(account_mode, &intent.agent).charged;
                         *charged.entry(period).or_default() += u128::from(intent.amount.get());
@@ -127,7 +127,7 @@ impl Pass<'_> {
                 self.reconcile_across(Comparison::EscrowWinner, Side::Match, &escrow, &[&intent.id]);
             }
             (IntentKind::EscrowFund, Some(_)) if !moved => {
-                self.wrong(
+                self.add_violation(
                     Invariant::Intent,
                     &[key],
                     "the escrow was funded without a transaction",
@@ -135,14 +135,14 @@ impl Pass<'_> {
             }
             (IntentKind::EscrowCreate | IntentKind::EscrowFund, Some(_))
             | (IntentKind::Transfer | IntentKind::Deposit, _) => {}
-            (_, None) => self.wrong(Invariant::Intent, &[key], "it names no escrow"),
+            (_, None) => self.add_violation(Invariant::Intent, &[key], "it names no escrow"),
         }
     }
 
     fn deposit(&mut self, account_mode: AccountMode, key: &str, deposit: &Deposit) {
         let amount = deposit.amount.get();
         if self.accounts.realm(account_mode).deposit(&deposit.reference) != key {
-            self.wrong(Invariant::Pending, &[key], "its reference does not match its key");
+            self.add_violation(Invariant::Pending, &[key], "its reference does not match its key");
         }
         self.trail_deposit(account_mode, deposit);
         if deposit.state == DepositState::Confirmed {
@@ -165,7 +165,7 @@ impl Pass<'_> {
         let to_account = fields.get("to_account").map(String::as_str);
         self.named_escrow(account_mode, number, to_account);
         let Some(escrow) = Facts::read(number, fields) else {
-            return self.wrong(Invariant::EscrowState, &[key], "the record is malformed");
+            return self.add_violation(Invariant::EscrowState, &[key], "the record is malformed");
         };
         let (number_text, amount) = (number.to_string(), escrow.amount.to_string());
         let here = |account: &str| self.accounts.find(account).is_some();
@@ -224,18 +224,18 @@ impl Pass<'_> {
         }
         let key = state.record(bucket, id);
         let Some(hold) = text.and_then(|text| Hold::parse(id, &text)) else {
-            return self.wrong(Invariant::Holds, &[&key], "the hold is malformed");
+            return self.add_violation(Invariant::Holds, &[&key], "the hold is malformed");
         };
         let mode = domain::mode::Mode::Live;
         let Some(account) = self.accounts.find(&hold.name.account) else {
             if !self.accounts.partial {
-                self.wrong(Invariant::Holds, &[&key], "its account does not exist");
+                self.add_violation(Invariant::Holds, &[&key], "its account does not exist");
             }
             return;
         };
         if listed.is_none() {
             let index = state.index(bucket);
-            self.wrong(Invariant::Holds, &[&key, &index], "the hold is not in its index");
+            self.add_violation(Invariant::Holds, &[&key, &index], "the hold is not in its index");
         }
         let holds = &mut self.owner(AccountMode { account, mode }, &hold.name.agent).holds;
         if !holds.iter().any(|other| other.id == id) {

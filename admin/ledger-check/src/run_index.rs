@@ -35,7 +35,7 @@ impl Pass<'_> {
         let page = Read::sorted(bucket, &index, first, BATCH as u64);
         let runs = store.many(&[page]).await?.read::<Vec<(String, f64)>>();
         let Some(runs) = runs else {
-            self.wrong(Invariant::Counters, &[&index], "the index of runs is malformed");
+            self.add_violation(Invariant::Counters, &[&index], "the index of runs is malformed");
             return Ok(0);
         };
         let length = runs.len() as u64;
@@ -55,7 +55,7 @@ impl Pass<'_> {
             let is_there = answers.text().is_some();
             let still = answers.read::<Option<f64>>().flatten();
             if !is_there && still.is_some_and(is_used) {
-                self.wrong(
+                self.add_violation(
                     Invariant::Counters,
                     &[&key, &index],
                     "the index names a run that has no record",

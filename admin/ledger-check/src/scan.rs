@@ -123,7 +123,7 @@ impl Pass<'_> {
                 );
             }
             Note::Other => {}
-            Note::Unknown(key, why) => self.wrong(Invariant::UnknownKey, &[&key], why),
+            Note::Unknown(key, why) => self.add_violation(Invariant::UnknownKey, &[&key], why),
         }
     }
 }

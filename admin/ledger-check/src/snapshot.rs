@@ -4,7 +4,7 @@ use super::book::{AccountMode, Accounts, Fields, OwnerRecord};
 use super::counters::{add_month, below, month_differs};
 use super::drive::{Job, drive, read_values};
 use super::pass::Pass;
-use super::pending::Question;
+use super::pending::PendingCheck;
 use super::replay::Replay;
 use super::violation::Invariant;
 use domain::mode::Mode;
@@ -85,7 +85,7 @@ impl Pass<'_> {
         for record in wanted {
             let (_, key) = record.key(self.accounts);
             let reason = format!("its account had a transaction during each of {ATTEMPTS} reads");
-            self.unsure(Invariant::WalletBalance, &[&key], reason);
+            self.add_inconclusive(Invariant::WalletBalance, &[&key], reason);
         }
         self.check_floors().await?;
         self.check_months().await
@@ -150,8 +150,8 @@ impl Pass<'_> {
                 .and_then(|record| record.pending)
                 .unwrap_or(0);
             if u128::from(says) != known.pending {
-                self.asks
-                    .insert((account_mode, owner), Question::new(says, window));
+                self.pending_checks
+                    .insert((account_mode, owner), PendingCheck::new(says, window));
             }
         }
         Ok(again)
@@ -178,10 +178,10 @@ impl Pass<'_> {
         let wrong_month = month_differs(&record, today.month);
         known.record = Some(record);
         if !is_number {
-            self.wrong(Invariant::Pending, &[&key], "the pending amount is invalid");
+            self.add_violation(Invariant::Pending, &[&key], "the pending amount is invalid");
         }
         if let Some((field, detail)) = wrong_month {
-            self.wrong(Invariant::Counters, &[&format!("{key} {field}")], detail);
+            self.add_violation(Invariant::Counters, &[&format!("{key} {field}")], detail);
         }
     }
 
@@ -191,7 +191,7 @@ impl Pass<'_> {
         page.last = page.last.max(replay.seq);
         if let Some(other) = page.wallets.insert(number, replay) {
             let detail = format!("both have the wallet number {number}");
-            self.wrong(Invariant::WalletBalance, &[&key, &other.key], detail);
+            self.add_violation(Invariant::WalletBalance, &[&key, &other.key], detail);
         }
     }
 
@@ -223,7 +223,7 @@ impl Pass<'_> {
         for (account_mode, name) in low {
             let key = accounts.realm(account_mode).wallet(&name);
             for (field, detail) in below(self.owner(account_mode, &name), today, &resolved) {
-                self.wrong(Invariant::Counters, &[&format!("{key} {field}")], detail);
+                self.add_violation(Invariant::Counters, &[&format!("{key} {field}")], detail);
             }
         }
         Ok(())
@@ -294,7 +294,7 @@ impl Pass<'_> {
         }
         let reason =
             format!("its counters changed during each read, and differed; in the last one {unequal}");
-        self.unsure(Invariant::Counters, &[&key], reason);
+        self.add_inconclusive(Invariant::Counters, &[&key], reason);
         Ok(())
     }
 }

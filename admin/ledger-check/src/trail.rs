@@ -17,7 +17,7 @@ use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
 use super::transactions::last_to_read;
 use super::violation::Invariant;
-use audit_verify::Walk;
+use audit_verify::ChainVerifier;
 use charges::{Charges, RunSnapshot, Snapshot};
 use domain::entry::Entry;
 use domain::mode::Mode;
@@ -45,7 +45,7 @@ struct Lines {
 /// State of the comparison of one account and mode.
 struct Reading {
     reader: Reader,
-    join: Unmatched,
+    matching: Unmatched,
     lines: Lines,
     charges: Charges,
     /// Escrows whose settled intent an entry recorded before their money arrived, by type of the entry.
@@ -78,7 +78,7 @@ impl Pass<'_> {
         let realm = self.accounts.realm(account_mode);
         let page = self.page(account_mode);
         let mut reading = Reading {
-            join: Unmatched::new(page.user_wallet()),
+            matching: Unmatched::new(page.user_wallet()),
             reader: Reader::new(
                 page.wallets.keys().copied().collect(),
                 page.closed.iter().copied().collect(),
@@ -144,7 +144,7 @@ impl Pass<'_> {
             .await?;
         if !is_sure {
             reading.is_sure = false;
-            self.doubt(
+            self.trail_is_inconclusive(
                 account_mode,
                 "the counters of its agents changed during each read".to_owned(),
             );
@@ -186,7 +186,7 @@ impl Pass<'_> {
             })
             .await?;
         if !is_sure {
-            self.doubt(account_mode, "its runs changed during each read".to_owned());
+            self.trail_is_inconclusive(account_mode, "its runs changed during each read".to_owned());
         }
         Ok(highest)
     }
@@ -240,12 +240,12 @@ impl Pass<'_> {
         let (realm, archive) = (self.accounts.realm(account_mode), self.archive);
         let trail = Trail::new(self.store, archive, realm.clone());
         let mut sealed = None;
-        let mut walk = Walk::behind(0);
+        let mut verifier = ChainVerifier::starting_after(0);
         if self.lacks_archive(account_mode, &trail).await? {
             return Ok(false);
         }
-        while walk.end() < goal {
-            let next = walk.end() + 1;
+        while verifier.end() < goal {
+            let next = verifier.end() + 1;
             let entries = match trail.read(next).await {
                 Err(error) => return self.unreadable(account_mode, next, error).map(|()| false),
                 Ok(entries) => entries,
@@ -263,24 +263,27 @@ impl Pass<'_> {
                 // Nothing more was sealed: the line of `next` is lost.
                 if sealed == Some(end.seq) {
                     let why = "its line is missing, or a later release wrote it";
-                    self.doubt(account_mode, format!("the trail ends before entry {next}: {why}"));
+                    self.trail_is_inconclusive(
+                        account_mode,
+                        format!("the trail ends before entry {next}: {why}"),
+                    );
                     return Ok(false);
                 }
                 sealed = Some(end.seq);
                 continue;
             }
             self.count(entries.len());
-            let wanted = usize::try_from(goal - walk.end()).unwrap_or(usize::MAX);
+            let wanted = usize::try_from(goal - verifier.end()).unwrap_or(usize::MAX);
             for sealed in entries.iter().take(wanted) {
-                let entry = match walk.step(sealed.json.as_bytes()) {
+                let entry = match verifier.step(sealed.json.as_bytes()) {
                     Ok(()) => Entry::of_json(&sealed.json),
                     Err(broken) => {
-                        self.broken(account_mode, next.max(walk.end() + 1), &broken.problem);
+                        self.broken(account_mode, next.max(verifier.end() + 1), &broken.problem);
                         return Ok(false);
                     }
                 };
                 let Some(entry) = entry else {
-                    self.broken(account_mode, walk.end(), "it is not an audit entry");
+                    self.broken(account_mode, verifier.end(), "it is not an audit entry");
                     return Ok(false);
                 };
                 self.entry(account_mode, reading, &entry).await?;
@@ -310,12 +313,12 @@ impl Pass<'_> {
                 self.read_lines(account_mode, &mut reading.lines).await?;
                 let next = reading.lines.read.front().map(|(_, next)| key_of(next));
                 let is_tracked_only = leg.optional && next.as_ref() != Some(&leg.key);
-                reading.join.leg(entry.seq, leg, next.as_ref());
+                reading.matching.leg(entry.seq, leg, next.as_ref());
                 if is_tracked_only {
                     continue;
                 }
                 if let Some((number, transaction)) = reading.lines.read.pop_front() {
-                    reading.join.transaction(number, transaction);
+                    reading.matching.transaction(number, transaction);
                 }
             }
         }
@@ -350,11 +353,11 @@ impl Pass<'_> {
     ) -> Result<(), StoreError> {
         loop {
             self.read_lines(account_mode, &mut reading.lines).await?;
-            if reading.lines.read.is_empty() || reading.join.is_full {
+            if reading.lines.read.is_empty() || reading.matching.is_full {
                 return Ok(());
             }
             for (number, transaction) in reading.lines.read.drain(..) {
-                reading.join.transaction(number, transaction);
+                reading.matching.transaction(number, transaction);
             }
         }
     }
@@ -364,15 +367,15 @@ impl Pass<'_> {
         if let Some(seq) = reading.incomplete {
             self.incomplete.insert(account_mode);
             let why = format!("entry {seq} moves money but lacks a field of its type");
-            self.doubt(account_mode, why);
+            self.trail_is_inconclusive(account_mode, why);
         } else {
-            reading.join.end();
+            reading.matching.end();
         }
-        if reading.join.is_full {
+        if reading.matching.is_full {
             let why = "too many entries and transactions have no counterpart";
-            self.doubt(account_mode, why.to_owned());
+            self.trail_is_inconclusive(account_mode, why.to_owned());
         }
-        for mismatch in &reading.join.mismatches {
+        for mismatch in &reading.matching.mismatches {
             self.mismatch(account_mode, mismatch);
         }
         if reading.incomplete.is_some() || !reading.is_sure {
@@ -405,18 +408,18 @@ impl Pass<'_> {
             .map(|n| format!("{} {n}", realm.transactions()));
         let entry = mismatch.entry.map(|seq| format!("{} {seq}", realm.audit()));
         let records: Vec<&str> = transaction.iter().chain(&entry).map(String::as_str).collect();
-        self.wrong(Invariant::Trail, &records, mismatch.detail.as_str());
+        self.add_violation(Invariant::Trail, &records, mismatch.detail.as_str());
     }
 
     fn broken(&mut self, account_mode: AccountMode, seq: u64, problem: &str) {
         let key = self.accounts.realm(account_mode).audit();
         let detail = format!("the trail is broken here, so nothing was compared with it: {problem}");
-        self.wrong(Invariant::Trail, &[&format!("{key} {seq}")], detail);
+        self.add_violation(Invariant::Trail, &[&format!("{key} {seq}")], detail);
     }
 
-    fn doubt(&mut self, account_mode: AccountMode, reason: String) {
+    fn trail_is_inconclusive(&mut self, account_mode: AccountMode, reason: String) {
         let audit = self.accounts.realm(account_mode).audit();
-        self.unsure(Invariant::Trail, &[&audit], reason);
+        self.add_inconclusive(Invariant::Trail, &[&audit], reason);
     }
 }
 

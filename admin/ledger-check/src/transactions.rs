@@ -60,14 +60,14 @@ impl Pass<'_> {
             if self.page(account_mode).unread.is_some_and(|from| number >= from) {
                 return; // reported as one
             }
-            return self.wrong(
+            return self.add_violation(
                 Invariant::WalletBalance,
                 &[&record(self)],
                 "the transaction is missing",
             );
         };
         let Some(transaction) = Transaction::parse(line) else {
-            return self.wrong(
+            return self.add_violation(
                 Invariant::WalletBalance,
                 &[&record(self)],
                 "the transaction is malformed",
@@ -77,12 +77,12 @@ impl Pass<'_> {
         match self.page(account_mode).wallets.get_mut(&transaction.wallet) {
             None => {
                 let detail = format!("wallet {} does not exist", transaction.wallet);
-                self.wrong(Invariant::WalletBalance, &[&record(self)], detail);
+                self.add_violation(Invariant::WalletBalance, &[&record(self)], detail);
             }
             Some(wallet) => {
                 if let Some(wrong) = wallet.take(number, &transaction) {
                     let wallet = wallet.key.clone();
-                    self.wrong(Invariant::WalletBalance, &[&record(self), &wallet], wrong);
+                    self.add_violation(Invariant::WalletBalance, &[&record(self), &wallet], wrong);
                 }
             }
         }
@@ -144,7 +144,7 @@ impl Pass<'_> {
             None => {
                 let key = self.accounts.realm(account_mode).transactions();
                 let detail = "it names no escrow";
-                self.wrong(Invariant::EscrowState, &[&format!("{key} {number}")], detail);
+                self.add_violation(Invariant::EscrowState, &[&format!("{key} {number}")], detail);
             }
         }
     }
@@ -152,7 +152,7 @@ impl Pass<'_> {
     fn needs_intent(&mut self, account_mode: AccountMode, number: u64, transaction: &Transaction) {
         if transaction.intent.is_none() {
             let key = self.accounts.realm(account_mode).transactions();
-            self.wrong(
+            self.add_violation(
                 Invariant::Intent,
                 &[&format!("{key} {number}")],
                 "it names no intent",
@@ -174,11 +174,11 @@ impl Pass<'_> {
                 owners.filter_map(|(name, owner)| Some((name.clone(), spends_differ(owner, today)?)));
             let spends: Vec<_> = spends.collect();
             for (key, wrong) in ends {
-                self.wrong(Invariant::WalletBalance, &[&key], wrong);
+                self.add_violation(Invariant::WalletBalance, &[&key], wrong);
             }
             for (name, (field, wrong)) in spends {
                 let key = self.accounts.realm(account_mode).wallet(&name);
-                self.wrong(Invariant::Counters, &[&format!("{key} {field}")], wrong);
+                self.add_violation(Invariant::Counters, &[&format!("{key} {field}")], wrong);
             }
         }
     }
@@ -197,7 +197,7 @@ impl Pass<'_> {
             let key = accounts.realm(account_mode).transactions();
             let Some(size) = answers.read::<u64>() else {
                 let detail = "it is not a hash of transactions";
-                return self.wrong(Invariant::WalletBalance, &[&key], detail);
+                return self.add_violation(Invariant::WalletBalance, &[&key], detail);
             };
             let seq = answers.number().unwrap_or(0);
             let page = self.page(account_mode);
@@ -207,7 +207,7 @@ impl Pass<'_> {
             lasts.push((account_mode, last));
             if size > seq || is_short {
                 let detail = format!("it has {size} transactions, but the last assigned number is {seq}");
-                self.wrong(Invariant::WalletBalance, &[&key], detail);
+                self.add_violation(Invariant::WalletBalance, &[&key], detail);
             }
         })
         .await?;
@@ -257,7 +257,7 @@ impl Pass<'_> {
             }
             let now = answers.number().unwrap_or(0);
             if let Some(wrong) = std::mem::take(&mut check).end(list.expected, now) {
-                self.wrong(Invariant::WalletBalance, &[&list.key], wrong);
+                self.add_violation(Invariant::WalletBalance, &[&list.key], wrong);
             }
         })
         .await

@@ -92,7 +92,7 @@ impl Flow {
         if apart == 0 {
             return Sum::Right;
         }
-        let wrong = format!(
+        let fault = format!(
             "deposits minus spends are {should} nanos, but wallets {} + escrows {held} + transit {} sum to {is}: {apart} {}",
             self.wallets,
             self.transit,
@@ -103,10 +103,10 @@ impl Flow {
             }
         );
         if apart > self.uncertain {
-            return Sum::Wrong(wrong);
+            return Sum::Violated(fault);
         }
-        Sum::Open(format!(
-            "{wrong}; up to {} moved during the check, or within the maximum difference of the servers' clocks",
+        Sum::Inconclusive(format!(
+            "{fault}; up to {} moved during the check, or within the maximum difference of the servers' clocks",
             self.uncertain
         ))
     }
@@ -117,8 +117,8 @@ impl Flow {
 enum Sum {
     Right,
     /// The difference may result from movements during the read.
-    Open(String),
-    Wrong(String),
+    Inconclusive(String),
+    Violated(String),
 }
 
 /// Returns the escrow in the id of a row: `escrow:<number>:<new status>`.

@@ -63,7 +63,7 @@ impl Pass<'_> {
                     "it is at version {} of generation {}, but its witness recorded {recorded}: the store lost writes",
                     is.version, is.generation
                 );
-                self.wrong(Invariant::Versions, &[&key], detail);
+                self.add_violation(Invariant::Versions, &[&key], detail);
             }
         }
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 /// Maximum number of violations that one pass stores; further ones are only counted.
 const KEPT_MAX: usize = 20_000;
-/// Maximum number of doubts about findings that no pass confirmed.
-const DOUBTS_MAX: usize = 1_000;
+/// Maximum number of findings that no pass confirmed.
+const INCONCLUSIVE_MAX: usize = 1_000;
 
 domain::words! {
     /// A rule that always holds.
@@ -72,7 +72,7 @@ pub struct Violation {
 
 /// An invariant that a check could not decide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Doubt {
+pub struct Inconclusive {
     /// Invariant without a result.
     pub invariant: Invariant,
     /// Keys of the records, or the mode, in question.
@@ -134,10 +134,10 @@ impl Findings {
         self.found.keys().eq(other.found.keys())
     }
 
-    /// Returns the violations that the previous pass also found, and a doubt for each record that it found wrong in
-    /// another way. What only one of the passes found came from reads at different times.
-    pub(super) fn confirmed_by(self, before: &Self) -> (Vec<Violation>, Vec<Doubt>) {
-        let (mut confirmed, mut doubts) = (Vec::new(), Vec::new());
+    /// Returns the violations that the previous pass also found, and an inconclusive result for each record that it
+    /// found wrong in another way. What only one of the passes found came from reads at different times.
+    pub(super) fn confirmed_by(self, before: &Self) -> (Vec<Violation>, Vec<Inconclusive>) {
+        let (mut confirmed, mut inconclusive) = (Vec::new(), Vec::new());
         for (name, violation) in self.found {
             if before.found.contains_key(&name) {
                 confirmed.push(violation);
@@ -149,7 +149,7 @@ impl Findings {
                 .next()
                 .is_some_and(|(other, _)| (other.0, &other.1) == (first.0, &first.1))
             {
-                doubts.push(Doubt {
+                inconclusive.push(Inconclusive {
                     invariant: violation.invariant,
                     records: violation.records,
                     reason: format!(
@@ -159,8 +159,8 @@ impl Findings {
                 });
             }
         }
-        doubts.truncate(DOUBTS_MAX);
-        (confirmed, doubts)
+        inconclusive.truncate(INCONCLUSIVE_MAX);
+        (confirmed, inconclusive)
     }
 }
 
@@ -181,12 +181,12 @@ mod tests {
         }
         let [before, last] = passes;
         assert!(!before.same(&last) && before.same(&before));
-        let (confirmed, doubts) = last.confirmed_by(&before);
+        let (confirmed, inconclusive) = last.confirmed_by(&before);
         let records: Vec<&str> = confirmed.iter().map(|one| one.records[0].as_str()).collect();
         assert_eq!(records, ["c", "a"], "in the order of the invariants");
-        let records: Vec<&str> = doubts.iter().map(|one| one.records[0].as_str()).collect();
-        assert_eq!(records, ["b"], "found twice, and undecided: {doubts:?}");
-        assert!(doubts[0].reason.ends_with("seen 2"), "{doubts:?}");
+        let records: Vec<&str> = inconclusive.iter().map(|one| one.records[0].as_str()).collect();
+        assert_eq!(records, ["b"], "found twice, and undecided: {inconclusive:?}");
+        assert!(inconclusive[0].reason.ends_with("seen 2"), "{inconclusive:?}");
     }
 
     #[test]

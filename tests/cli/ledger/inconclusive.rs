@@ -76,14 +76,21 @@ async fn what_cannot_be_told_is_neither_in_order_nor_wrong() {
         }
     });
     // The transfer that was sent and lost is certain; whether the sum of all money is right is not.
-    let unsure = cli.json_exit(&["ledger", "check"], 1);
-    assert_fields!(unsure, { "ok": false, "more": 0 });
-    let violations = unsure["violations"].as_array().expect("a list");
+    let checked = cli.json_exit(&["ledger", "check"], 1);
+    assert_fields!(checked, { "ok": false, "more": 0 });
+    let violations = checked["violations"].as_array().expect("a list");
     let record = format!("transfer of 2000000000 nanos from wallet {from} to {to}");
-    assert_eq!(violations.len(), 1, "{unsure}");
+    assert_eq!(violations.len(), 1, "{checked}");
     assert_fields!(violations[0], { "invariant": "transit", "records": [record] });
-    assert_eq!(unsure["inconclusive"][0]["invariant"], "conservation", "{unsure}");
-    assert_eq!(unsure["inconclusive"][0]["records"], json!(["live"]), "{unsure}");
+    assert_eq!(
+        checked["inconclusive"][0]["invariant"], "conservation",
+        "{checked}"
+    );
+    assert_eq!(
+        checked["inconclusive"][0]["records"],
+        json!(["live"]),
+        "{checked}"
+    );
     let said = cli.run(&["ledger", "check"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(
@@ -116,13 +123,13 @@ fn an_entry_of_a_later_release_leaves_the_check_undecided() {
     let line = format!("{seq} 1795000000000 v99 A settled");
     let _: i64 = redis.command(&["RPUSH", &keys.live().audit(), &line]);
     assert_fields!(cli.json(&["ledger", "check"]), { "ok": true });
-    let unsure = cli.json_exit(&["ledger", "check", "--trail"], 3);
-    assert_fields!(unsure, { "ok": false, "violations": [], "more": 0 });
-    assert_eq!(unsure["inconclusive"][0]["invariant"], "trail", "{unsure}");
+    let checked = cli.json_exit(&["ledger", "check", "--trail"], 3);
+    assert_fields!(checked, { "ok": false, "violations": [], "more": 0 });
+    assert_eq!(checked["inconclusive"][0]["invariant"], "trail", "{checked}");
     assert_eq!(
-        unsure["inconclusive"][0]["records"],
+        checked["inconclusive"][0]["records"],
         json!([keys.live().audit()]),
-        "{unsure}"
+        "{checked}"
     );
     let said = cli.run(&["ledger", "check", "--trail"]);
     assert_eq!(said.code, Some(3), "{said:?}");

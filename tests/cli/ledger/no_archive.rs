@@ -34,10 +34,10 @@ async fn an_unreachable_archive_is_inconclusive_and_a_missing_segment_is_not() {
         let gone = with(archive);
         let plain = gone.json_exit(&["ledger", "check"], 3);
         assert_fields!(plain, { "ok": false, "violations": [], "more": 0 });
-        doubted(&plain, &["intent"]);
+        assert_inconclusive(&plain, &["intent"]);
         let deep = gone.json_exit(&["ledger", "check", "--trail"], 3);
         assert_fields!(deep, { "ok": false, "violations": [], "more": 0 });
-        doubted(&deep, &["intent", "trail"]);
+        assert_inconclusive(&deep, &["intent", "trail"]);
         let verdict = gone.json_exit(&verify, 3);
         assert_fields!(verdict, { "ok": false, "code": "ARCHIVE" });
     }
@@ -75,9 +75,11 @@ async fn an_unreachable_archive_is_inconclusive_and_a_missing_segment_is_not() {
 
 /// Asserts that exactly these invariants are inconclusive.
 #[track_caller]
-fn doubted(checked: &Value, expected: &[&str]) {
-    let doubts = checked["inconclusive"].as_array().expect("a list");
-    let names = doubts.iter().filter_map(|doubt| doubt["invariant"].as_str());
+fn assert_inconclusive(checked: &Value, expected: &[&str]) {
+    let inconclusive = checked["inconclusive"].as_array().expect("a list");
+    let names = inconclusive
+        .iter()
+        .filter_map(|finding| finding["invariant"].as_str());
     let names: std::collections::BTreeSet<&str> = names.collect();
     assert_eq!(names, expected.iter().copied().collect(), "{checked}");
 }

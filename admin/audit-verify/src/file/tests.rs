@@ -28,14 +28,14 @@ fn chain(count: u64) -> Vec<String> {
     (1..=count).map(entry).collect()
 }
 
-fn walked(text: impl AsRef<[u8]>, after: u64) -> (Walk, Option<Broken>) {
-    let mut way = Walk::behind(after);
-    let broken = verify(text.as_ref(), &mut way).unwrap();
-    (way, broken)
+fn verified(text: impl AsRef<[u8]>, after: u64) -> (ChainVerifier, Option<Broken>) {
+    let mut verifier = ChainVerifier::starting_after(after);
+    let broken = verify(text.as_ref(), &mut verifier).unwrap();
+    (verifier, broken)
 }
 
 fn first_broken(text: impl AsRef<[u8]>) -> Option<u64> {
-    let (_, broken) = walked(text, 0);
+    let (_, broken) = verified(text, 0);
     broken.map(|broken| broken.seq.unwrap())
 }
 
@@ -49,10 +49,10 @@ fn blank_lines_are_skipped() {
         format!("\u{feff}{}\n", chain.join("\n\n \t\n")),
         format!("\u{feff}\r\n{}\n\n\n", chain.join("\n")),
     ] {
-        let (walk, broken) = walked(&text, 0);
-        assert_eq!((walk.seen(), broken), (3, None), "{text:?}");
+        let (verifier, broken) = verified(&text, 0);
+        assert_eq!((verifier.seen(), broken), (3, None), "{text:?}");
     }
-    assert_eq!(walked("", 0).0.seen(), 0);
+    assert_eq!(verified("", 0).0.seen(), 0);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn lines_that_cannot_be_meant_are_named() {
     }
     // Blanks of any length are ignored.
     assert_eq!(third(&long), None);
-    let (_, broken) = walked(format!("{{\"x\":\"{}\"}}", "y".repeat(LINE_MAX as usize)), 0);
+    let (_, broken) = verified(format!("{{\"x\":\"{}\"}}", "y".repeat(LINE_MAX as usize)), 0);
     assert_eq!(broken.unwrap().seq, Some(1), "a line that is too long is cut");
 }
 
@@ -116,24 +116,24 @@ fn a_part_is_taken_on_trust_at_its_beginning_only() {
     let chain = chain(6);
     let part = chain[3..].join("\n");
     assert_eq!(first_broken(&part), Some(1), "the beginning is missing");
-    let (walk, broken) = walked(&part, 3);
-    assert_eq!((broken, walk.seen(), walk.end()), (None, 3, 6));
-    let end = walk.hash().unwrap();
+    let (verifier, broken) = verified(&part, 3);
+    assert_eq!((broken, verifier.seen(), verifier.end()), (None, 3, 6));
+    let end = verifier.hash().unwrap();
     let known = KnownEnd {
         source: Source::Note,
         size: 6,
         hash: end,
         later: None,
     };
-    let verdict = verdict(&walk, None, vec![known], false, &ANY);
+    let verdict = verdict(&verifier, None, vec![known], false, &ANY);
     assert!(verdict.ok() && verdict.end_proven, "{verdict:?}");
     assert!(verdict.warnings[0].contains("on trust"), "{verdict:?}");
-    assert_eq!(walked(&part, 2).1.unwrap().seq, Some(3));
-    assert_eq!(walked(&part, 4).1.unwrap().seq, Some(5));
+    assert_eq!(verified(&part, 2).1.unwrap().seq, Some(3));
+    assert_eq!(verified(&part, 4).1.unwrap().seq, Some(5));
     // The hash before it is known from its first entry.
     let before: Value = serde_json::from_str(&chain[2]).unwrap();
     assert_eq!(
-        walk.hash_of(3).map(hex::encode),
+        verifier.hash_of(3).map(hex::encode),
         Some(before["hash"].as_str().unwrap().to_owned())
     );
 }
@@ -146,17 +146,17 @@ fn judged_part(text: &str, after: u64, size: u64, hash: [u8; 32]) -> Verdict {
         hash,
         later: None,
     };
-    let mut way = Walk::behind(after);
-    way.mark(size);
-    let broken = verify(text.as_bytes(), &mut way).unwrap();
-    verdict(&way, broken, vec![known], false, &NONE)
+    let mut verifier = ChainVerifier::starting_after(after);
+    verifier.mark(size);
+    let broken = verify(text.as_bytes(), &mut verifier).unwrap();
+    verdict(&verifier, broken, vec![known], false, &NONE)
 }
 
 #[test]
 fn the_beginning_of_a_part_is_compared_with_a_checkpoint_that_ends_there() {
     let chain = chain(6);
     let part = chain[3..].join("\n");
-    let hash = |count: usize| walked(chain[..count].join("\n"), 0).0.hash().unwrap();
+    let hash = |count: usize| verified(chain[..count].join("\n"), 0).0.hash().unwrap();
     let good = judged_part(&part, 3, 3, hash(3));
     assert!(
         good.ok() && good.checkpoint.is_some() && !good.end_proven,
@@ -183,14 +183,14 @@ fn what_could_not_be_compared_is_not_said_to_agree() {
     entry.insert("previousHash".to_owned(), json!("nothing"));
     let hash = entry_hash("nothing", &entry).unwrap();
     entry.insert("hash".to_owned(), hash.into());
-    let (_, broken) = walked(Value::Object(entry).to_string(), 3);
+    let (_, broken) = verified(Value::Object(entry).to_string(), 3);
     assert_eq!(broken.unwrap().seq, Some(4));
 }
 
 #[test]
 fn the_end_must_be_the_known_one() {
     let chain = chain(5);
-    let hash = |text: &str| walked(text, 0).0.hash().unwrap();
+    let hash = |text: &str| verified(text, 0).0.hash().unwrap();
     let (five, four) = (chain.join("\n"), chain[..4].join("\n"));
     let known = |source, size, text: &str| KnownEnd {
         source,
@@ -249,17 +249,17 @@ fn an_old_note_proves_an_end_only_while_what_lies_behind_it_is_young() {
     let known = |source, size, text: &str| KnownEnd {
         source,
         size,
-        hash: walked(text, 0).0.hash().unwrap(),
+        hash: verified(text, 0).0.hash().unwrap(),
         later: None,
     };
     let (store, archived) = (known(Source::Store, 5, &five), known(Source::Archive, 3, &three));
     let judge = |known: &[KnownEnd], young: &RangeInclusive<u64>| {
-        let mut way = Walk::behind(0);
+        let mut verifier = ChainVerifier::starting_after(0);
         for one in known {
-            one.mark(&mut way);
+            one.mark(&mut verifier);
         }
-        let broken = verify(five.as_bytes(), &mut way).unwrap();
-        verdict(&way, broken, known.to_vec(), false, young)
+        let broken = verify(five.as_bytes(), &mut verifier).unwrap();
+        verdict(&verifier, broken, known.to_vec(), false, young)
     };
     let fourth: Value = serde_json::from_str(&chain[3]).unwrap();
     let at_ms = ms_from_iso(fourth["at"].as_str().unwrap()).unwrap();
@@ -306,12 +306,12 @@ fn an_old_note_proves_an_end_only_while_what_lies_behind_it_is_young() {
 
 /// The first broken entry of an export, and whether its end is proven.
 fn judged(text: &str, known: &[KnownEnd], older: bool) -> (Option<u64>, bool) {
-    let mut way = Walk::behind(0);
+    let mut verifier = ChainVerifier::starting_after(0);
     for one in known {
-        way.mark(one.size);
+        verifier.mark(one.size);
     }
-    let broken = verify(text.as_bytes(), &mut way).unwrap();
-    let verdict = verdict(&way, broken, known.to_vec(), older, &ANY);
+    let broken = verify(text.as_bytes(), &mut verifier).unwrap();
+    let verdict = verdict(&verifier, broken, known.to_vec(), older, &ANY);
     let proven = verdict.document()["endProven"].as_bool().unwrap();
     (verdict.broken.as_ref().map(|broken| broken.seq.unwrap()), proven)
 }

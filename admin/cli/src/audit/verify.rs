@@ -7,7 +7,7 @@ use crate::report::Report;
 use archive::Archive;
 use audit_verify::checkpoint::{self, Checkpoints, Largest};
 use audit_verify::file::{self, ExportReadError};
-use audit_verify::{Broken, KnownEnd, Source, Verdict, Walk, online, young};
+use audit_verify::{Broken, ChainVerifier, KnownEnd, Source, Verdict, online, young};
 use clap::Args;
 use crypto::checkpoint_key::PublicKey;
 use domain::checkpoint::NOTE_BYTES_MAX;
@@ -114,21 +114,21 @@ impl Verify {
     }
 
     async fn offline(&self, path: &Path, settings: Settings) -> Result<Verdict, Failure> {
-        let mut walk = Walk::behind(self.after);
+        let mut verifier = ChainVerifier::starting_after(self.after);
         let against = self.against(&settings).await?;
         for one in &against.known {
-            one.mark(&mut walk);
+            one.mark(&mut verifier);
         }
-        let broken = file::verify(reader(path)?, &mut walk).map_err(|error| unreadable(path, &error))?;
+        let broken = file::verify(reader(path)?, &mut verifier).map_err(|error| unreadable(path, &error))?;
         let now_ms = match &against.store {
             Some((context, _)) => server_clock::now_ms(&context.store).await?,
             None => clock::now_ms(),
         };
         let young = young(now_ms, every(&settings));
-        let mut verdict = file::verdict(&walk, broken, against.known, self.older, &young);
+        let mut verdict = file::verdict(&verifier, broken, against.known, self.older, &young);
         if let Some((context, stored)) = &against.store {
-            let both = (*stored).min(walk.end());
-            self.compare_whole(path, context, &walk, both, &mut verdict)
+            let both = (*stored).min(verifier.end());
+            self.compare_whole(path, context, &verifier, both, &mut verdict)
                 .await?;
         }
         verdict.broken = verdict.broken.or(against.bad);
@@ -142,7 +142,7 @@ impl Verify {
         &self,
         path: &Path,
         context: &Context,
-        walk: &Walk,
+        verifier: &ChainVerifier,
         both: u64,
         verdict: &mut Verdict,
     ) -> Result<(), Failure> {
@@ -152,7 +152,7 @@ impl Verify {
             return Ok(());
         }
         let head = checkpoint::head_at(&trail, both).await?;
-        if head.is_some_and(|head| head.hash == walk.hash_of(both)) {
+        if head.is_some_and(|head| head.hash == verifier.hash_of(both)) {
             return Ok(());
         }
         let found = file::first_difference(reader(path)?, self.after, &trail).await;

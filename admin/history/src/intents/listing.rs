@@ -15,7 +15,7 @@ use store::page::{Part, Start};
 const DRAINED_MAX: usize = 20;
 
 /// A page under construction.
-pub(super) struct Walk<'a> {
+pub(super) struct Listing<'a> {
     intents: &'a Intents<'a>,
     index: IntentIndex<'a>,
     texts: Texts,
@@ -24,7 +24,7 @@ pub(super) struct Walk<'a> {
     records: Vec<IntentRecord>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Listing<'a> {
     pub(super) fn new(
         intents: &'a Intents<'a>,
         (index, texts): (IntentIndex<'a>, Texts),

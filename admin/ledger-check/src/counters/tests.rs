@@ -56,13 +56,19 @@ fn a_counter_is_not_below_what_was_charged() {
     let mut bot = owner(&[("d20777", "10"), ("m202611", "10")]);
     bot.charged.insert((20_777, 202_611), 6);
     bot.holds.push(hold("allow_1", HoldState::Open, 4));
-    assert_eq!(below(&bot, TODAY, &[]), Vec::<Wrong>::new());
+    assert_eq!(below(&bot, TODAY, &[]), Vec::<CounterFault>::new());
     bot.holds.push(hold("allow_2", HoldState::Kept, 1));
     assert_eq!(below(&bot, TODAY, &[]).len(), 2, "day and month");
-    assert_eq!(below(&bot, TODAY, &["allow_2".to_owned()]), Vec::<Wrong>::new());
+    assert_eq!(
+        below(&bot, TODAY, &["allow_2".to_owned()]),
+        Vec::<CounterFault>::new()
+    );
     // Counters of days long ago have been removed.
     bot.charged.insert((20_700, 202_609), 6);
-    assert_eq!(below(&bot, TODAY, &["allow_2".to_owned()]), Vec::<Wrong>::new());
+    assert_eq!(
+        below(&bot, TODAY, &["allow_2".to_owned()]),
+        Vec::<CounterFault>::new()
+    );
     bot.record = None;
     assert!(!below(&bot, TODAY, &[]).is_empty(), "a charge without a record");
 }

@@ -16,21 +16,21 @@ impl Pass<'_> {
     /// Processes the users of an account.
     pub(crate) fn users(&mut self, account: &str, key: &str, mut answers: Answers) {
         let Some(records) = answers.read::<HashMap<String, String>>() else {
-            return self.wrong(Invariant::Names, &[key], "it is not a hash of users");
+            return self.add_violation(Invariant::Names, &[key], "it is not a hash of users");
         };
         let mut ids = HashSet::new();
         for (email, text) in records {
             let Ok(Stored { user, .. }) = Stored::parse(text) else {
-                self.wrong(Invariant::Names, &[key], "the record of a user is malformed");
+                self.add_violation(Invariant::Names, &[key], "the record of a user is malformed");
                 continue;
             };
             if user.email != email {
                 let detail = format!("{} is stored under an e-mail that is not its own", user.id);
-                self.wrong(Invariant::Names, &[key], detail);
+                self.add_violation(Invariant::Names, &[key], detail);
             }
             if !ids.insert(user.id.clone()) {
                 let detail = format!("two users have the id {}", user.id);
-                self.wrong(Invariant::Names, &[key], detail);
+                self.add_violation(Invariant::Names, &[key], detail);
             }
             self.emails.0.push(ListedUser {
                 users: key.to_owned(),
@@ -50,7 +50,7 @@ impl Pass<'_> {
         for EmailOwner { account, .. } in EmailOwner::parse(&text) {
             if !accounts.insert(account.clone()) {
                 let detail = format!("it names two users of {account}");
-                self.wrong(Invariant::Names, &[key], detail);
+                self.add_violation(Invariant::Names, &[key], detail);
                 continue;
             }
             self.reconcile_across(Comparison::Email, Side::Match, key, &[&account]);
@@ -88,7 +88,7 @@ impl Pass<'_> {
             self.reconcile_across(Comparison::Email, Side::Record, lookup, &[&owner.account]);
         }
         if let Some(detail) = detail {
-            self.wrong(Invariant::Names, &[users, lookup], detail);
+            self.add_violation(Invariant::Names, &[users, lookup], detail);
         }
     }
 }

@@ -12,7 +12,7 @@ use store::StoreError;
 use store::keys::Series;
 
 /// Maximum number of wallets that are compared once more, which are none in an intact store.
-const UNSURE_MAX: usize = 10_000;
+const UNCONFIRMED_MAX: usize = 10_000;
 
 impl Pass<'_> {
     /// Collects the wallets of an escrow that `account_mode` pays.
@@ -37,12 +37,12 @@ impl Pass<'_> {
     /// Reads the look-ups of the collected wallets.
     pub(crate) async fn read_escrow_wallets(&mut self) -> Result<(), StoreError> {
         let unread = std::mem::take(&mut self.escrow_wallets.unread);
-        let unsure = &mut self.escrow_wallets.unsure;
+        let unconfirmed = &mut self.escrow_wallets.unconfirmed;
         let mut jobs = Vec::with_capacity(unread.len());
         for wallet in unread {
             match Number::from_u64(wallet.number) {
                 Some(number) => jobs.push(Job::new([place_read(Series::Wallet, number)], wallet)),
-                None if unsure.len() < UNSURE_MAX => unsure.push((wallet, None)),
+                None if unconfirmed.len() < UNCONFIRMED_MAX => unconfirmed.push((wallet, None)),
                 None => {}
             }
         }
@@ -53,8 +53,8 @@ impl Pass<'_> {
             } = &wallet;
             let named = found.as_deref().unwrap_or_default().splitn(4, ' ');
             let is_named = named.take(3).eq([account.as_str(), mode.as_str(), owner]);
-            if !is_named && unsure.len() < UNSURE_MAX {
-                unsure.push((wallet, found));
+            if !is_named && unconfirmed.len() < UNCONFIRMED_MAX {
+                unconfirmed.push((wallet, found));
             }
         })
         .await
@@ -62,7 +62,7 @@ impl Pass<'_> {
 
     /// Compares the wallets that remained open with the records of the wallets, once these are read.
     pub(crate) fn check_escrow_wallets(&mut self) {
-        for (wallet, found) in std::mem::take(&mut self.escrow_wallets.unsure) {
+        for (wallet, found) in std::mem::take(&mut self.escrow_wallets.unconfirmed) {
             let EscrowWallet {
                 escrow,
                 field,
@@ -84,7 +84,7 @@ impl Pass<'_> {
             if is_wrong {
                 let detail =
                     format!("it names wallet {number}, which is not one of {owner} in {account} ({mode})");
-                self.wrong(Invariant::EscrowState, &[&format!("{escrow} {field}")], detail);
+                self.add_violation(Invariant::EscrowState, &[&format!("{escrow} {field}")], detail);
             }
         }
     }

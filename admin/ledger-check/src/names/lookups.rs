@@ -29,7 +29,7 @@ impl Pass<'_> {
             }),
         };
         let Some((record, account, agent)) = owner else {
-            return self.wrong(Invariant::Names, &[&lookup], "it names no key");
+            return self.add_violation(Invariant::Names, &[&lookup], "it names no key");
         };
         self.names.key_lookups.push(KeyLookup {
             lookup,
@@ -66,7 +66,7 @@ impl Pass<'_> {
                 (_, None) => None,
             };
             if let Some(detail) = detail {
-                self.wrong(Invariant::Names, &[&lookup.record, &lookup.lookup], detail);
+                self.add_violation(Invariant::Names, &[&lookup.record, &lookup.lookup], detail);
             }
         })
         .await

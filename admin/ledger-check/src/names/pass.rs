@@ -62,7 +62,7 @@ impl Pass<'_> {
             return;
         };
         let Some(hash) = hash else {
-            return self.wrong(Invariant::Names, &[&record], "it has no hash of its secret");
+            return self.add_violation(Invariant::Names, &[&record], "it has no hash of its secret");
         };
         let (lookup, content) = match kind {
             KeyKind::Virtual => {
@@ -121,7 +121,7 @@ impl Pass<'_> {
                 }
             };
             if let Some(detail) = detail {
-                self.wrong(Invariant::Names, &[&named.record, &named.lookup], detail);
+                self.add_violation(Invariant::Names, &[&named.record, &named.lookup], detail);
             }
         })
         .await?;
@@ -142,7 +142,7 @@ impl Pass<'_> {
             if last.is_none_or(|last| last < highest) {
                 let last = last.map_or("none".to_owned(), |last| last.to_string());
                 let detail = format!("the last place drawn is {last}, but {highest} has a record");
-                self.wrong(Invariant::Names, &[&counter], detail);
+                self.add_violation(Invariant::Names, &[&counter], detail);
             }
         })
         .await
@@ -160,7 +160,7 @@ impl Pass<'_> {
         drive(store, jobs, |(account_mode, list), mut answers| {
             match answers.read::<u64>() {
                 Some(length) => lists.push((account_mode, list, length)),
-                None => self.wrong(Invariant::Names, &[&list], "it is not a list of escrows"),
+                None => self.add_violation(Invariant::Names, &[&list], "it is not a list of escrows"),
             }
         })
         .await?;

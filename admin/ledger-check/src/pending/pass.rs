@@ -11,20 +11,23 @@ impl Pass<'_> {
         if deposit.state == DepositState::Pending {
             self.owner(account_mode, &deposit.owner).pending += u128::from(deposit.amount.get());
         }
-        if self.questions.is_empty() {
+        if self.earlier_checks.is_empty() {
             return;
         }
-        if let Some(question) = self.questions.get_mut(&(account_mode, deposit.owner.clone())) {
-            question.take(deposit);
+        if let Some(check) = self
+            .earlier_checks
+            .get_mut(&(account_mode, deposit.owner.clone()))
+        {
+            check.take(deposit);
         }
     }
 
-    /// Answers the questions of the previous pass, once all deposits are read.
-    pub(crate) fn answer_questions(&mut self) {
-        for ((account_mode, owner), question) in std::mem::take(&mut self.questions) {
-            if let Some(wrong) = question.answer() {
+    /// Finishes the checks of the previous pass, once all deposits are read.
+    pub(crate) fn finish_earlier_checks(&mut self) {
+        for ((account_mode, owner), check) in std::mem::take(&mut self.earlier_checks) {
+            if let Some(fault) = check.fault() {
                 let key = self.accounts.realm(account_mode).wallet(&owner);
-                self.wrong(Invariant::Pending, &[&key], wrong);
+                self.add_violation(Invariant::Pending, &[&key], fault);
             }
         }
     }

@@ -229,32 +229,33 @@ mod tests {
 
     fn mismatches(entries: &[Entry], transactions: Vec<Transaction>) -> Vec<LegMismatch> {
         let mut reader = Reader::new([USER, 6, 7, 8].into(), [6].into());
-        let mut join = Unmatched::new(Some(USER));
+        let mut matching = Unmatched::new(Some(USER));
         let mut lines = (1..).zip(transactions).collect::<VecDeque<_>>();
         for entry in entries {
             for leg in reader.legs(entry).unwrap() {
-                join.leg(
+                matching.leg(
                     entry.seq,
                     leg,
                     lines.front().map(|(_, next)| key_of(next)).as_ref(),
                 );
                 if let Some((number, transaction)) = lines.pop_front() {
-                    join.transaction(number, transaction);
+                    matching.transaction(number, transaction);
                 }
             }
         }
         for (number, transaction) in lines {
-            join.transaction(number, transaction);
+            matching.transaction(number, transaction);
         }
-        join.end();
+        matching.end();
         assert_eq!(
-            join.held,
-            join.mismatches
+            matching.held,
+            matching
+                .mismatches
                 .iter()
                 .filter(|one| one.detail.contains(" no "))
                 .count()
         );
-        join.mismatches
+        matching.mismatches
     }
 
     #[test]

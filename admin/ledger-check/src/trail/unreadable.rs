@@ -20,7 +20,7 @@ impl Pass<'_> {
         let key = chain.malformed_key().await?;
         let key = key.unwrap_or_else(|| chain.realm().audit());
         let detail = format!("it is malformed, so nothing was compared with the trail: {why}");
-        self.wrong(Invariant::Trail, &[&key], detail);
+        self.add_violation(Invariant::Trail, &[&key], detail);
         Ok(())
     }
 
@@ -36,7 +36,7 @@ impl Pass<'_> {
         };
         let is_archived = trail.is_archived(1).await?;
         if is_archived {
-            self.doubt(account_mode, format!("entry 1 cannot be read: {why}"));
+            self.trail_is_inconclusive(account_mode, format!("entry 1 cannot be read: {why}"));
         }
         Ok(is_archived)
     }
@@ -51,10 +51,10 @@ impl Pass<'_> {
         match error {
             // It was archived at that moment, too often.
             StoreError::UnexpectedReply(_) | StoreError::LaterRelease(_) => {
-                self.doubt(account_mode, format!("entry {seq} cannot be read: {error}"));
+                self.trail_is_inconclusive(account_mode, format!("entry {seq} cannot be read: {error}"));
             }
             StoreError::ArchiveUnavailable(why) => {
-                self.doubt(account_mode, format!("entry {seq} cannot be read: {why}"));
+                self.trail_is_inconclusive(account_mode, format!("entry {seq} cannot be read: {why}"));
                 self.no_archive = Some(why);
             }
             StoreError::Archive(why) => self.broken(account_mode, seq, &why),

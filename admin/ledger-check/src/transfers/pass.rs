@@ -72,7 +72,7 @@ impl Pass<'_> {
         let Ok(other) = other.parse::<u64>() else {
             let key = self.accounts.realm(account_mode).transactions();
             let detail = "it names no other wallet";
-            return self.wrong(Invariant::Transit, &[&format!("{key} {number}")], detail);
+            return self.add_violation(Invariant::Transit, &[&format!("{key} {number}")], detail);
         };
         if !self.is_of_pass(account_mode, other) {
             return;

@@ -41,7 +41,7 @@ impl Pass<'_> {
                 .ok()
                 .filter(|row| row.id == id)
             {
-                None => self.wrong(
+                None => self.add_violation(
                     Invariant::Transit,
                     &[&bucket.transit(), &id],
                     "the row is malformed",
@@ -70,7 +70,7 @@ impl Pass<'_> {
         let Some((account, mode)) = account_mode else {
             if !self.accounts.partial {
                 let detail = "the sending account does not exist";
-                self.wrong(Invariant::Transit, &[&bucket.transit(), &row.id], detail);
+                self.add_violation(Invariant::Transit, &[&bucket.transit(), &row.id], detail);
             }
             return None;
         };
@@ -113,7 +113,7 @@ impl Pass<'_> {
                 };
                 if !fits {
                     let detail = format!("its escrow is {}", status.unwrap_or("missing"));
-                    self.wrong(Invariant::Transit, &[&table, &row.id], detail);
+                    self.add_violation(Invariant::Transit, &[&table, &row.id], detail);
                 }
                 if let Some(number) = row
                     .lists
@@ -172,7 +172,7 @@ impl Pass<'_> {
                 "it carries {amount} nanos, but {} were debited",
                 transaction.amount.get()
             );
-            self.wrong(Invariant::Transit, &[&row], detail);
+            self.add_violation(Invariant::Transit, &[&row], detail);
         }
     }
 
@@ -180,7 +180,7 @@ impl Pass<'_> {
     pub(crate) fn check_transit(&mut self) {
         for (row, _) in std::mem::take(&mut self.rows.wanted).into_values() {
             let detail = "its sender was not debited";
-            self.wrong(Invariant::Transit, &[&row], detail);
+            self.add_violation(Invariant::Transit, &[&row], detail);
         }
         // For a single account, `wallet-balance` already checks its wallets.
         if self.accounts.partial {
@@ -190,8 +190,10 @@ impl Pass<'_> {
         for (sum, mode) in sums.into_iter().zip(Mode::ALL) {
             match sum {
                 Sum::Right => {}
-                Sum::Wrong(wrong) => self.wrong(Invariant::Conservation, &[mode.as_str()], wrong),
-                Sum::Open(reason) => self.unsure(Invariant::Conservation, &[mode.as_str()], reason),
+                Sum::Violated(fault) => self.add_violation(Invariant::Conservation, &[mode.as_str()], fault),
+                Sum::Inconclusive(reason) => {
+                    self.add_inconclusive(Invariant::Conservation, &[mode.as_str()], reason)
+                }
             }
         }
     }

@@ -19,7 +19,7 @@ fn what_was_deposited_is_somewhere() {
     flow.take(&at(2, TransactionType::Spend, 10), window);
     flow.take(&at(3, TransactionType::EscrowFund, 20), window);
     flow.take(&at(4, TransactionType::TransferOut, 5), window);
-    assert_eq!(wrong(&flow), "25 are missing");
+    assert_eq!(fault(&flow), "25 are missing");
     let rows = Rows {
         from_ms: 90,
         cut_ms: 100,
@@ -29,11 +29,11 @@ fn what_was_deposited_is_somewhere() {
     flow.escrow((3, 20), (3, None), &rows);
     flow.escrow((4, 70), (3, Some(80)), &rows);
     flow.escrow((5, 70), (100, None), &rows);
-    assert_eq!(wrong(&flow), "5 are missing");
+    assert_eq!(fault(&flow), "5 are missing");
     flow.transit = 5;
     assert_eq!(flow.sum(), Sum::Right);
     flow.transit = 6;
-    assert_eq!(wrong(&flow), "1 are too many");
+    assert_eq!(fault(&flow), "1 are too many");
 }
 
 #[test]
@@ -43,27 +43,27 @@ fn what_moves_while_rows_are_read_is_uncertain_and_what_comes_later_does_not_cou
     flow.take(&at(1, TransactionType::Deposit, 100), window);
     flow.take(&at(95, TransactionType::TransferOut, 5), window);
     // It may have arrived since, or be lost: neither right nor wrong.
-    assert!(open(&flow).contains("5 are missing; up to 5 moved"));
+    assert!(inconclusive(&flow).contains("5 are missing; up to 5 moved"));
     flow.take(&at(101, TransactionType::TransferOut, 50), window);
-    assert!(open(&flow).contains("5 are missing"));
+    assert!(inconclusive(&flow).contains("5 are missing"));
     flow.transit = -1;
-    assert_eq!(wrong(&flow), "6 are missing");
+    assert_eq!(fault(&flow), "6 are missing");
     flow.transit = 0;
     flow.take(&at(96, TransactionType::TransferIn, 5), window);
     assert_eq!(flow.sum(), Sum::Right, "what moved has arrived");
 }
 
 /// Returns the end of the message about a wrong sum.
-fn wrong(flow: &Flow) -> String {
-    let Sum::Wrong(wrong) = flow.sum() else {
+fn fault(flow: &Flow) -> String {
+    let Sum::Violated(fault) = flow.sum() else {
         panic!("not wrong: {:?}", flow.sum())
     };
-    wrong.rsplit(": ").next().unwrap().to_owned()
+    fault.rsplit(": ").next().unwrap().to_owned()
 }
 
 /// Returns why a sum is undecided.
-fn open(flow: &Flow) -> String {
-    let Sum::Open(reason) = flow.sum() else {
+fn inconclusive(flow: &Flow) -> String {
+    let Sum::Inconclusive(reason) = flow.sum() else {
         panic!("not open: {:?}", flow.sum())
     };
     reason
