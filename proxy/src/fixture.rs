@@ -260,7 +260,7 @@ impl Fixture {
         let metrics = Metrics::new(&registrar, &settings.providers()).unwrap();
         let of_callers = ConnectionMetrics::new(&registrar).unwrap();
         let upstreams = Upstreams::new(&settings, 100).unwrap();
-        upstreams.default_upstream().target().resolve().await;
+        upstreams.default_upstream().target().refresh_addresses().await;
         let parts = Parts {
             keyring: settings.keyring().unwrap(),
             prices: settings.prices().unwrap(),

@@ -30,7 +30,7 @@ fn all() -> Vec<Mutant> {
         ("cap", |texts| &mut texts.cap),
         ("live_runs", |texts| &mut texts.live_runs),
         ("run", |texts| &mut texts.run),
-        ("resolve", |texts| &mut texts.resolve),
+        ("end_hold", |texts| &mut texts.end_hold),
         ("lacks_writes", |texts| &mut texts.lacks_writes),
         ("extend", |texts| &mut texts.extend),
         ("settle", |texts| &mut texts.settle),

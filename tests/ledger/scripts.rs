@@ -100,7 +100,7 @@ pub struct Texts {
     pub cap: String,
     pub live_runs: String,
     pub run: String,
-    pub resolve: String,
+    pub end_hold: String,
     pub lacks_writes: String,
     pub authorize: String,
     pub extend: String,
@@ -120,14 +120,14 @@ impl Texts {
             live_runs: LIVE_RUNS_LUA.to_owned(),
             run: RUN_LUA.to_owned(),
             // With positions in place of names, so that each position is mutated too.
-            resolve: SETTLE.inputs().resolve(END_HOLD_LUA),
-            lacks_writes: SETTLE.inputs().resolve(LACKS_WRITES_LUA),
-            authorize: AUTHORIZE.inputs().resolve(AUTHORIZE_LUA),
-            extend: EXTEND.inputs().resolve(EXTEND_LUA),
-            settle: SETTLE.inputs().resolve(SETTLE_LUA),
-            void: VOID.inputs().resolve(VOID_LUA),
-            reap: REAP.inputs().resolve(REAP_LUA),
-            denial_window: DENIAL_WINDOW.inputs().resolve(DENIAL_WINDOW_LUA),
+            end_hold: SETTLE.inputs().substitute(END_HOLD_LUA),
+            lacks_writes: SETTLE.inputs().substitute(LACKS_WRITES_LUA),
+            authorize: AUTHORIZE.inputs().substitute(AUTHORIZE_LUA),
+            extend: EXTEND.inputs().substitute(EXTEND_LUA),
+            settle: SETTLE.inputs().substitute(SETTLE_LUA),
+            void: VOID.inputs().substitute(VOID_LUA),
+            reap: REAP.inputs().substitute(REAP_LUA),
+            denial_window: DENIAL_WINDOW.inputs().substitute(DENIAL_WINDOW_LUA),
         }
     }
 
@@ -164,7 +164,7 @@ impl Texts {
     fn end(&self, name: &'static str, own: &str, begin: &[&str]) -> Script {
         let fragments = [
             ("lacks_writes.lua", self.lacks_writes.as_str()),
-            ("end_hold.lua", &self.resolve),
+            ("end_hold.lua", &self.end_hold),
         ];
         let own = with_fragments(own, &fragments);
         let parts = [begin, &[&own]].concat();

@@ -3,7 +3,7 @@
 use crate::world::{World, fresh, minted, problem, success, text};
 use crypto::seal::SealedFor;
 use domain::mode::Mode;
-use harness::{assert_fields, test_sealer};
+use harness::{assert_fields, test_keyring};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
         key_id,
     };
     assert_eq!(fields["pk_id:openai"], key_id);
-    let opened = test_sealer().open(&owner, &fields["pk_sealed:openai"]).unwrap();
+    let opened = test_keyring().open(&owner, &fields["pk_sealed:openai"]).unwrap();
     assert_eq!(opened.expose_secret(), "sk-second-secret-2222");
     let sealed = account.sealed_agents().await;
     assert_eq!(sealed, ["bot"], "the rotation of the master key finds it");
@@ -145,10 +145,10 @@ async fn keys_of_upstreams_by_name_have_their_own_form() {
         key_id: &fields["pk_id:azure"],
     };
     let sealed = &fields["pk_sealed:azure"];
-    let opened = test_sealer().open(&owner("azure"), sealed).unwrap();
+    let opened = test_keyring().open(&owner("azure"), sealed).unwrap();
     assert_eq!(opened.expose_secret(), "0123456789abcdef");
     assert!(
-        test_sealer().open(&owner("groq"), sealed).is_err(),
+        test_keyring().open(&owner("groq"), sealed).is_err(),
         "sealed for its name"
     );
 

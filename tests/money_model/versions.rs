@@ -272,7 +272,7 @@ async fn each_small_change_of_that_is_noticed() {
     let set_plan = include_str!("../../shared/store/src/account/set_plan.lua");
     let mut unnoticed = Vec::new();
     // With positions in place of names, so that each position is mutated too.
-    let changes = mutants(&SET_PLAN.inputs().resolve(WRAPPER));
+    let changes = mutants(&SET_PLAN.inputs().substitute(WRAPPER));
     assert!(changes.len() > 20, "only {} changes", changes.len());
     for mutant in changes {
         let with = |script: &Script, own: &str| {

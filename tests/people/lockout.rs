@@ -5,7 +5,7 @@ use domain::mode::Mode;
 use futures::future::join_all;
 use harness::{Reply, Role, SeedAccount, SessionCaller, TEST_PASSWORD};
 use serde_json::json;
-use store::attempts::{AttemptPermit, Attempts};
+use store::credential_attempts::{AttemptPermit, Attempts};
 use store::keys::{Tries, attempts};
 
 const WRONG: &str = "not the password";

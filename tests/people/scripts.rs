@@ -14,7 +14,7 @@ use store::script::change::{Scope, VERSION_STEP};
 use store::script::{Script, ScriptKind, WhenFull};
 use store::user::{Stored, User};
 
-const TAKE: &str = include_str!("../../shared/store/src/attempts/take.lua");
+const TAKE: &str = include_str!("../../shared/store/src/credential_attempts/take.lua");
 const USE: &str = include_str!("../../shared/store/src/session/use.lua");
 const END: &str = include_str!("../../shared/store/src/session/end.lua");
 const CHANGE_USER: &str = include_str!("../../shared/store/src/user/change.lua");

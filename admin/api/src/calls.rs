@@ -52,7 +52,7 @@ pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&filter::names())?;
     let filter = CallFilter::of_query(&query)?;
     let paging = call.paging(&query, "calls")?;
-    let _turn = call.state.large_lists.turn(&call.caller.account).await?;
+    let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     let SearchResult { part, is_partial } = search(&call, &filter, paging.page()).await?;
     let names = CallNames::read(&call, &part.records).await?;
     Reply::ok(

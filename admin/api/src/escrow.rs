@@ -199,7 +199,7 @@ pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["status", "walletId"])?;
     let paging = call.paging(&query, "escrows")?;
     let (store, scope) = (&call.state.store, &call.realm());
-    let _turn = call.state.large_lists.turn(&call.caller.account).await?;
+    let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     let (part, partial) = match filter(&call, &query).await? {
         None => (Part::empty(), Some(false)),
         Some(filter) if filter.is_all() => (Escrow::list(store, scope, paging.page()).await?, None),

@@ -64,7 +64,7 @@ pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&[INDEXED, SEARCHED].concat())?;
     let paging = call.paging(&query, "intents")?;
     let (index, filter) = filter::read(&query)?;
-    let _turn = call.state.large_lists.turn(&call.caller.account).await?;
+    let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     let (part, partial) = match filter.is_all() {
         true => (intents(&call).list(index, paging.page()).await?, None),
         false => {

@@ -1,46 +1,46 @@
-//! Turns of an account at the lists whose records can be large, those of intents and escrows, and at what goes through
+//! Limit on an account's reads of the lists whose records can be large, those of intents and escrows, and at what goes through
 //! thousands of records for one answer: sums of wallets, surveys of agents, filtered lists. A page of 200 intents takes
 //! up to 6 MB of this server's memory, and its bytes pass on the one connection to the store that all accounts share; a
 //! sum of 10,000 wallets takes 11 ms of the store's time.
 
 use axum::http::header;
 use endpoint::{Code, Problem};
+use keyed_limit::{KeyedLimiter, Queued};
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
-use turns::{Turn, Turns};
 
 /// Pages and sums of one account that a server reads at the same time.
 const AT_ONCE: usize = 2;
-/// Requests of one account that wait for a turn or read a page.
+/// Requests of one account that wait for a permit or read a page.
 const REQUESTS_MAX: usize = 32;
-/// Longest wait for one's turn: less than the timeout of common clients.
+/// Longest wait for a permit: less than the timeout of common clients.
 const WAIT: Duration = Duration::from_secs(10);
-/// Value of `Retry-After`, in seconds, without a turn.
+/// Value of `Retry-After`, in secondswithout a permit.
 const RETRY_AFTER: &str = "1";
 
-/// The turns of accounts.
+/// The limiters of accounts.
 #[derive(Debug)]
-pub struct LargeLists(Turns);
+pub struct LargeLists(KeyedLimiter);
 
 impl Default for LargeLists {
     fn default() -> Self {
-        Self(Turns::new(AT_ONCE, REQUESTS_MAX))
+        Self(KeyedLimiter::new(AT_ONCE, REQUESTS_MAX))
     }
 }
 
 /// Permission to read a page, until it is dropped.
-pub(crate) struct ListTurn {
+pub(crate) struct ListPermit {
     // Dropped first: the place in the queue outlasts the permit.
     _permit: OwnedSemaphorePermit,
-    _place: Turn,
+    _place: Queued,
 }
 
 impl LargeLists {
-    /// Waits for the account's turn.
+    /// Waits for a permit of the account.
     ///
     /// # Errors
-    /// 429 if [`REQUESTS_MAX`] requests of the account are under way, or this one had no turn within [`WAIT`].
-    pub(crate) async fn turn(&self, account: &str) -> Result<ListTurn, Problem> {
+    /// 429 if [`REQUESTS_MAX`] requests of the account are under way, or this one had no permit within [`WAIT`].
+    pub(crate) async fn acquire(&self, account: &str) -> Result<ListPermit, Problem> {
         let busy = || {
             let message = "The account reads more lists and sums at once than a server does for one. Try again shortly.";
             Problem::new(Code::ApiKeyRateLimited, message).header(header::RETRY_AFTER, RETRY_AFTER)
@@ -48,7 +48,7 @@ impl LargeLists {
         let place = self.0.enter(account).map_err(|_| busy())?;
         let permit = tokio::time::timeout(WAIT, place.acquire()).await;
         let permit = permit.ok().flatten().ok_or_else(busy)?;
-        Ok(ListTurn {
+        Ok(ListPermit {
             _permit: permit,
             _place: place,
         })
@@ -63,11 +63,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_account_reads_two_pages_at_once_and_waits_for_no_more_than_its_share() {
         let lists = LargeLists::default();
-        let held = [lists.turn("a").await.unwrap(), lists.turn("a").await.unwrap()];
-        lists.turn("b").await.unwrap();
-        let waiting = join_all((AT_ONCE..REQUESTS_MAX + 1).map(|_| lists.turn("a")));
+        let held = [
+            lists.acquire("a").await.unwrap(),
+            lists.acquire("a").await.unwrap(),
+        ];
+        lists.acquire("b").await.unwrap();
+        let waiting = join_all((AT_ONCE..REQUESTS_MAX + 1).map(|_| lists.acquire("a")));
         let refused = waiting.await;
-        let errors = refused.iter().filter_map(|turn| turn.as_ref().err());
+        let errors = refused.iter().filter_map(|permit| permit.as_ref().err());
         assert!(
             errors
                 .clone()
@@ -76,7 +79,7 @@ mod tests {
         assert_eq!(errors.count(), refused.len());
         let [first, second] = held;
         drop(first);
-        drop((lists.turn("a").await.unwrap(), second));
+        drop((lists.acquire("a").await.unwrap(), second));
         assert_eq!(lists.0.names(), 0, "nothing is remembered");
     }
 }

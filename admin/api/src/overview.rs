@@ -148,7 +148,7 @@ fn total(amounts: impl Iterator<Item = Nanos>) -> Nanos {
 pub async fn get(call: Call) -> Answer {
     let days = days(&call.query(&["days"])?)?;
     let (store, realm) = (&call.state.store, call.realm());
-    let _turn = call.state.large_lists.turn(&call.caller.account).await?;
+    let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     let sealed = catch_up::catch_up(&call).await?;
     let at_ms = server_clock::now_ms(store).await?;
     let period = Period::at(at_ms);

@@ -94,7 +94,7 @@ pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["status"])?;
     let paging = call.paging(&query, "runs")?;
     let filter = select::RunFilter::of_query(&query)?;
-    let _turn = call.state.large_lists.turn(&call.caller.account).await?;
+    let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     agent::require(&call, agent).await?;
     let Selected {
         part,

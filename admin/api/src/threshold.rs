@@ -78,7 +78,7 @@ pub async fn list(call: Call) -> Answer {
     let watched = filter::value(&query, "cap", Watched::ALL.map(Watched::as_str), Watched::parse)?;
     let paging = call.paging(&query, "thresholds")?;
     let (store, realm) = (&call.state.store, call.realm());
-    let _turn = call.state.large_lists.turn(&call.caller.account).await?;
+    let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     let sealed = catch_up(&call).await?;
     let at_ms = server_clock::now_ms(store).await?;
     let period = Period::at(at_ms);

@@ -200,7 +200,7 @@ pub async fn all(call: Call) -> Answer {
         .or_insert_with(|| PAGE_DEFAULT.to_owned());
     let paging = call.paging(&query, "agent_wallets")?;
     let (store, realm) = (&call.state.store, call.realm());
-    let _turn = call.state.large_lists.turn(&call.caller.account).await?;
+    let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     let user = user_wallet(store, &call.scope()).await?;
     let part = Wallet::list(store, &realm, paging.page()).await?;
     let mut sums = Totals::of_agents(store, &realm).await?;

@@ -73,7 +73,7 @@ impl Holds {
                     above_estimate,
                     outcome: HoldOutcome::Settled,
                 };
-                resolve(context, &target, end).await
+                end_hold(context, &target, end).await
             }
             Self::Release(target) => {
                 let end = HoldEnd {
@@ -81,7 +81,7 @@ impl Holds {
                     above_estimate: false,
                     outcome: HoldOutcome::Released,
                 };
-                resolve(context, &target, end).await
+                end_hold(context, &target, end).await
             }
         }
     }
@@ -117,7 +117,7 @@ struct HoldEnd {
     outcome: HoldOutcome,
 }
 
-async fn resolve(context: &Context, target: &Target, end: HoldEnd) -> Result<Report, Failure> {
+async fn end_hold(context: &Context, target: &Target, end: HoldEnd) -> Result<Report, Failure> {
     let cost = end.cost;
     let Target { id, account, reason } = target;
     let missing = || Failure::refused("NOT_FOUND", format!("there is no open or kept hold {id}"));

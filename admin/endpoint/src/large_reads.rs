@@ -1,13 +1,13 @@
-//! Turns of reads that go through many records: an account has a few under way on a server, and waits for more. Else
+//! Limit on reads that go through many records: an account has a few under way on a server, and waits for more. Else
 //! one viewer's reads would take the cores and the memory from every account.
 
 use crate::problem::{Code, Problem};
 use axum::http::header::RETRY_AFTER;
+use keyed_limit::{KeyedLimiter, Queued};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
-use turns::{Turn, Turns};
 
 /// Maximum number of concurrent large reads of an account, files that are being sent included.
 const AT_ONCE: usize = 2;
@@ -16,46 +16,46 @@ const AT_ONCE: usize = 2;
 const AT_WORK: usize = 4;
 /// Maximum number of large reads of an account with those that wait. Each holds a connection.
 const WAITING_MAX: usize = 32;
-/// Longest wait for a turn.
-const TURN: Duration = Duration::from_secs(5);
+/// Longest wait for a permit.
+const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Value of `Retry-After`, in seconds.
 const RETRY: &str = "5";
 
 /// The large reads of a server.
 #[derive(Debug)]
 pub struct LargeReads {
-    accounts: Turns,
+    accounts: KeyedLimiter,
     at_work: Arc<Semaphore>,
-    /// Longest wait for a turn.
+    /// Longest wait for a permit.
     wait: Duration,
 }
 
-/// A turn, which ends when it is dropped.
+/// Permission for a large read, until it is dropped.
 #[derive(Debug)]
 pub struct LargeRead {
-    _of_account: (OwnedSemaphorePermit, Turn),
+    _of_account: (OwnedSemaphorePermit, Queued),
     _at_work: Option<OwnedSemaphorePermit>,
 }
 
 impl Default for LargeReads {
     fn default() -> Self {
         Self {
-            accounts: Turns::new(AT_ONCE, WAITING_MAX),
+            accounts: KeyedLimiter::new(AT_ONCE, WAITING_MAX),
             at_work: Arc::new(Semaphore::new(AT_WORK)),
-            wait: TURN,
+            wait: WAIT_MAX,
         }
     }
 }
 
 impl LargeReads {
-    /// Waits for a turn of the account.
+    /// Waits for a permit of the account.
     ///
     /// # Errors
     /// 409 if none of the account's is free, 503 if none of the server's is.
     pub async fn begin(&self, account: &str) -> Result<LargeRead, Problem> {
         let until = Instant::now() + self.wait;
-        let turn = self.accounts.enter(account).map_err(|_full| account_busy())?;
-        let permit = timeout_at(until, turn.acquire()).await.ok().flatten();
+        let queued = self.accounts.enter(account).map_err(|_full| account_busy())?;
+        let permit = timeout_at(until, queued.acquire()).await.ok().flatten();
         let permit = permit.ok_or_else(account_busy)?;
         let at_work = timeout_at(until, Arc::clone(&self.at_work).acquire_owned()).await;
         let at_work = at_work.ok().and_then(Result::ok).ok_or_else(|| {
@@ -63,7 +63,7 @@ impl LargeReads {
             Problem::new(Code::ServiceUnavailable, message).header(RETRY_AFTER, RETRY)
         })?;
         Ok(LargeRead {
-            _of_account: (permit, turn),
+            _of_account: (permit, queued),
             _at_work: Some(at_work),
         })
     }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_account_leaves_turns_to_others() {
+    async fn an_account_leaves_reads_to_others() {
         let reads = large_reads(Duration::from_millis(20));
         let mut held = Vec::new();
         for account in ["acct_1", "acct_1", "acct_2", "acct_2"] {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_read_waits_for_its_turn_in_a_line_that_ends() {
+    async fn a_read_waits_for_a_permit_in_a_bounded_queue() {
         let reads = large_reads(Duration::from_secs(60));
         let first = reads.begin("a").await.unwrap();
         let _second = reads.begin("a").await.unwrap();

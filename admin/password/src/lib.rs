@@ -7,12 +7,12 @@ use argon2::password_hash::{Output, PasswordHash, SaltString};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use crypto::virtual_key::CheckSecret;
 use entropy::random_bytes;
+use keyed_limit::{KeyedLimiter, QueueFull};
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use turns::{QueueFull, Turns};
 
 /// Shortest password, in characters.
 pub const SHORTEST: usize = 8;
@@ -168,7 +168,7 @@ pub struct Passwords {
     line: Semaphore,
     /// Limit for each origin: at most half of the concurrent hashes. Its further requests queue, so that others keep
     /// the other half.
-    origins: Turns,
+    origins: KeyedLimiter,
     /// Hash that is verified for unknown users, so that they take as long as known ones.
     dummy_hash: String,
 }
@@ -183,7 +183,7 @@ impl Passwords {
             room: Arc::new(Semaphore::new(at_once)),
             memories: Arc::default(),
             line: Semaphore::new(WAITING_MAX),
-            origins: Turns::new((at_once / 2).max(1), WAITING_OF_ONE_MAX),
+            origins: KeyedLimiter::new((at_once / 2).max(1), WAITING_OF_ONE_MAX),
             dummy_hash: hash(&password.into(), Salt([0; 16]))?,
         })
     }

@@ -8,7 +8,7 @@ use connections::limit::site;
 use endpoint::problem::{Code, Problem};
 use std::net::IpAddr;
 use std::time::Duration;
-use store::attempts::{AttemptPermit, Attempts};
+use store::credential_attempts::{AttemptPermit, Attempts};
 use store::keys::Tries;
 
 /// Returns the attempts of this kind by a person, named by e-mail or user id, or from a [`source`].

@@ -14,6 +14,7 @@ use domain::timestamp::iso_from_ms;
 use endpoint::caller::require_no_loss;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, PAGING, Problem, Reply, operations};
+use keyed_limit::QueueFull;
 use password::{Salt, TURN};
 use serde::Serialize;
 use store::account::Account;
@@ -24,7 +25,6 @@ use store::page::Order;
 use store::script::change::Scope;
 use store::user::User;
 use store::versions::AccountVersion;
-use turns::QueueFull;
 use utoipa::ToSchema;
 
 operations! {

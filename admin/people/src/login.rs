@@ -19,7 +19,7 @@ use serde_json::json;
 use std::net::IpAddr;
 use store::StoreError;
 use store::account::Account;
-use store::attempts::{Attempts, SPAN};
+use store::credential_attempts::{Attempts, SPAN};
 use store::keys::Tries;
 use store::script::change::Scope;
 use store::session::script::{Open, Opened, SessionEnd, end};

@@ -14,7 +14,7 @@ use password::Salt;
 use serde::Serialize;
 use serde_json::json;
 use store::account::Account;
-use store::attempts::Attempts;
+use store::credential_attempts::Attempts;
 use store::keys::{AccountKeys, Tries};
 use store::script::change::Scope;
 use store::session::script::{Open, Opened};

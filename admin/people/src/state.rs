@@ -5,11 +5,11 @@ use ::password::Passwords;
 use crypto::seal::Keyring;
 use endpoint::Admission;
 use endpoint::caller::Caller;
+use keyed_limit::KeyedLimiter;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
 use store_health::StoreHealth;
-use turns::Turns;
 
 /// The state of the operations of the user API.
 pub struct PeopleState {
@@ -23,8 +23,8 @@ pub struct PeopleState {
     pub keyring: Arc<Keyring>,
     /// Hashes and verifies passwords.
     pub passwords: Passwords,
-    /// Turns of those who accept the same invitation: only the first one's password is hashed.
-    pub accepting: Turns,
+    /// Limiter of those who accept the same invitation: only the first one's password is hashed.
+    pub accepting: KeyedLimiter,
     /// The address of this server in links.
     pub public_url: String,
     /// Maximum idle time of a session.
@@ -43,9 +43,9 @@ pub(crate) type OpenCall = Call<()>;
 /// Those who accept the same invitation at the same time, at most.
 const ACCEPTING_MAX: usize = 16;
 
-/// The turns of invitations.
-pub fn accepting() -> Turns {
-    Turns::new(1, ACCEPTING_MAX)
+/// Creates the limiter of invitations.
+pub fn accepting() -> KeyedLimiter {
+    KeyedLimiter::new(1, ACCEPTING_MAX)
 }
 
 /// Attempts at a change of a user when other changes come between.

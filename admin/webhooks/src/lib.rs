@@ -1,7 +1,7 @@
 //! Webhooks: from a sealed audit entry to the outcome of its deliveries (decisions D41, D43, D44 and D66).
 //!
 //! [`dispatch`] creates the deliveries of events, [`lease`] attempts those of one webhook, and `payload` builds their
-//! bodies. A URL is parsed by `target`, its name resolved by `resolve`, and each address checked by `ip_policy`; only
+//! bodies. A URL is parsed by `target`, its name resolved by `dns`, and each address checked by `ip_policy`; only
 //! then does `send` connect, to these addresses and no others, with the headers of [`sign`].
 //!
 //! [`Webhooks`] has the shared components. Uses the store, and the archive for events of archived entries. Contains no
@@ -9,12 +9,12 @@
 
 mod backlog;
 pub mod dispatch;
+pub mod dns;
 pub mod hints;
 mod ip_policy;
 pub mod lease;
 pub mod metrics;
 mod payload;
-pub mod resolve;
 mod send;
 pub mod sign;
 mod target;

@@ -4,17 +4,18 @@
 //! Each attempt has its own connection, so that it connects to exactly the addresses judged for it, and no state of a
 //! receiver remains.
 
+mod address_limiter;
 mod bounded;
 mod connect;
 mod exchange;
 mod failure;
 mod trust;
-mod turns;
 
 pub use failure::Failure;
 
-use super::resolve::{Refused, Resolver, System, Unresolved};
+use super::dns::{Refused, Resolver, System, Unresolved};
 use super::sign::{self, Secrets};
+use address_limiter::AddressLimiter;
 use bytes::Bytes;
 use clock::now_ms;
 use connect::connect;
@@ -26,7 +27,6 @@ use std::time::Duration;
 use store::webhook::delivery::Attempt;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
-use turns::AddressTurns;
 
 /// Attempts of an account under way at one address, of all its webhooks; more if `webhooks.requests_at_once` is.
 const AT_ADDRESS_MAX: usize = 16;
@@ -65,7 +65,7 @@ pub struct Sender {
     /// Judges URLs that are to be registered.
     registrar: Resolver,
     tls: TlsConnector,
-    turns: Arc<AddressTurns>,
+    address_limiter: Arc<AddressLimiter>,
     timeout_ms: u64,
 }
 
@@ -81,7 +81,7 @@ impl Sender {
         let at_address = AT_ADDRESS_MAX.max(settings.requests_at_once);
         Ok(Self {
             registrar,
-            turns: Arc::new(AddressTurns::new(at_address)),
+            address_limiter: Arc::new(AddressLimiter::new(at_address)),
             ..sender
         })
     }
@@ -92,7 +92,7 @@ impl Sender {
             registrar: resolver.clone(),
             resolver,
             tls: trust::connector(roots)?,
-            turns: Arc::new(AddressTurns::new(AT_ADDRESS_MAX)),
+            address_limiter: Arc::new(AddressLimiter::new(AT_ADDRESS_MAX)),
             timeout_ms,
         })
     }
@@ -105,8 +105,8 @@ impl Sender {
         self.registrar.check(account, url).await
     }
 
-    /// Makes one attempt. It ends within `webhooks.timeout_ms`, whatever the receiver does, without the wait for a turn
-    /// at its address, which ends at `begin_by`. `None` if there was no turn: nothing was sent.
+    /// Makes one attempt. It ends within `webhooks.timeout_ms`, whatever the receiver does, without the wait for a permit
+    /// at its address, which ends at `begin_by`. `None` if there was no permit: nothing was sent.
     pub async fn send(&self, url: &str, message: Message<'_>, begin_by: Instant) -> Option<Attempt> {
         let at_ms = now_ms();
         let began = Instant::now();
@@ -155,17 +155,21 @@ impl Sender {
             return Err(Unresolved::NoAddress.into());
         };
         let resolved = Instant::now();
-        let Some(_turn) = self.turns.enter(message.account, *first, begin_by).await else {
+        let Some(_permit) = self
+            .address_limiter
+            .enter(message.account, *first, begin_by)
+            .await
+        else {
             return Ok(None);
         };
         *waited = resolved.elapsed();
         deadline.at += *waited;
-        let try_enter = |address| self.turns.try_enter(message.account, address);
+        let try_enter = |address| self.address_limiter.try_enter(message.account, address);
         let answering = async {
-            let (stream, turn) = connect(&target, &addresses, &self.tls, (deadline, &try_enter)).await?;
-            Ok::<_, Failure>((exchange::answer(stream, request).await?, turn))
+            let (stream, permit) = connect(&target, &addresses, &self.tls, (deadline, &try_enter)).await?;
+            Ok::<_, Failure>((exchange::answer(stream, request).await?, permit))
         };
-        let (answer, _turn_elsewhere) = timeout_at(deadline.at, answering).await.map_err(late)??;
+        let (answer, _permit_elsewhere) = timeout_at(deadline.at, answering).await.map_err(late)??;
         Ok(Some((answer.status(), answer.excerpt(deadline.at).await)))
     }
 }

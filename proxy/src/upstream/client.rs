@@ -133,7 +133,7 @@ impl Upstream {
         let mut ticks = interval(RESOLVE_EVERY);
         loop {
             ticks.tick().await;
-            self.target.resolve().await;
+            self.target.refresh_addresses().await;
         }
     }
 

@@ -87,7 +87,7 @@ impl Target {
 
     /// Resolves the name again. Keeps the address if that fails, or if the address is still among those found: idle
     /// connections use it, and names with several addresses return them in any order.
-    pub async fn resolve(&self) {
+    pub async fn refresh_addresses(&self) {
         if self.host.parse::<IpAddr>().is_ok() {
             return;
         }

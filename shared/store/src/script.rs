@@ -69,7 +69,7 @@ impl Script {
             ScriptKind::Timeless | ScriptKind::Timed => own,
             ScriptKind::Change => with_fragments(VERSIONED, &[("change", &own)]),
         };
-        let source = [shebang, PRELUDE, &inputs.resolve(&own)].concat();
+        let source = [shebang, PRELUDE, &inputs.substitute(&own)].concat();
         Self {
             name,
             kind,
@@ -100,7 +100,7 @@ impl Script {
     /// Returns the script with another source.
     #[must_use]
     pub fn with_source(&self, source: &str) -> Self {
-        let source = self.inputs.resolve(source);
+        let source = self.inputs.substitute(source);
         Self {
             sha1: sha1(&source),
             source,

@@ -78,7 +78,7 @@ pub use reply::Reply;
 pub use reply_body::{has_fields, merged, problem, replayed, success, text};
 pub use seed::{
     AgentCounters, PROVIDER_KEY, Seed, SeedAccount, SeedAgent, SeedApiKey, SeedUser, TEST_MASTER_KEY,
-    TEST_PASSWORD, daily_cap, open_cap, test_sealer,
+    TEST_PASSWORD, daily_cap, open_cap, test_keyring,
 };
 pub use seeded_random::{SeededRandom, torture_seed};
 #[doc(hidden)]

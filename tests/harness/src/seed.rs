@@ -27,7 +27,7 @@ pub const TEST_MASTER_KEY: &str = "KioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKio="
 const LONGEST_TEST: Duration = Duration::from_secs(600);
 
 /// A sealer under [`TEST_MASTER_KEY`].
-pub fn test_sealer() -> Keyring {
+pub fn test_keyring() -> Keyring {
     Keyring::new(std::iter::once(TEST_MASTER_KEY)).expect("the test master key")
 }
 

@@ -43,11 +43,11 @@ pub const LIST: &[(&str, &str)] = &[
         A_PART_OF_A_DAY,
     ),
     (
-        "resolve: if open and call('HINCRBY', KEYS[2], 'held', format('%d', -estimate_text)) < 0 then | 76: < -> <=",
+        "end_hold: if open and call('HINCRBY', KEYS[2], 'held', format('%d', -estimate_text)) < 0 then | 76: < -> <=",
         NOTHING_IS_NOTHING,
     ),
     (
-        "resolve: if open and call('HINCRBY', KEYS[2], 'held', format('%d', -estimate_text)) < 0 then | 78: 0 -> 1",
+        "end_hold: if open and call('HINCRBY', KEYS[2], 'held', format('%d', -estimate_text)) < 0 then | 78: 0 -> 1",
         NOTHING_IS_NOTHING,
     ),
     (

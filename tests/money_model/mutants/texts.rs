@@ -53,7 +53,10 @@ impl Recipe {
     /// The texts of the parts, with positions in place of names, so that each position is mutated too.
     pub fn texts(&self) -> Vec<String> {
         let inputs = self.product.inputs();
-        self.parts.iter().map(|part| inputs.resolve(part.text)).collect()
+        self.parts
+            .iter()
+            .map(|part| inputs.substitute(part.text))
+            .collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{EMAIL, NOW_MS, describe, fresh};
 use harness::scripts::{Checked, execute};
 use harness::{Store, same};
-use store::attempts::{AttemptPermit, Attempts};
+use store::credential_attempts::{AttemptPermit, Attempts};
 use store::keys::{Tries, attempts};
 
 const SPAN_MS: u64 = 900_000;

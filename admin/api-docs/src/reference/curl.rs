@@ -69,7 +69,7 @@ fn path(operation: &Operation<'_>, document: &Document) -> String {
         .get("parameters")
         .map(Json::items)
         .unwrap_or_default();
-    for parameter in parameters.iter().map(|parameter| document.resolve(parameter)) {
+    for parameter in parameters.iter().map(|parameter| document.dereference(parameter)) {
         let (Some(name), Some(schema)) = (
             parameter.get("name").and_then(Json::text),
             parameter.get("schema"),
@@ -82,7 +82,7 @@ fn path(operation: &Operation<'_>, document: &Document) -> String {
                 .and_then(|examples| examples.items().first())
                 .map(compact)
         };
-        if let Some(example) = example(schema).or_else(|| example(document.resolve(schema))) {
+        if let Some(example) = example(schema).or_else(|| example(document.dereference(schema))) {
             path = path.replace(&format!("{{{name}}}"), &example);
         }
     }

@@ -17,7 +17,7 @@ pub(super) struct Document {
 
 impl Document {
     /// Resolves a reference; any other value is returned unchanged.
-    pub(super) fn resolve<'a>(&'a self, json: &'a Json) -> &'a Json {
+    pub(super) fn dereference<'a>(&'a self, json: &'a Json) -> &'a Json {
         let Some(place) = json
             .get("$ref")
             .and_then(Json::text)

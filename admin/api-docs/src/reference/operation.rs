@@ -43,7 +43,7 @@ impl Operation<'_> {
         let rows: Vec<Vec<String>> = parameters
             .iter()
             .map(|parameter| {
-                let parameter = document.resolve(parameter);
+                let parameter = document.dereference(parameter);
                 let text = |name: &str| parameter.get(name).and_then(Json::text).unwrap_or_default();
                 let is_required = parameter.get("required") == Some(&Json::Bool(true));
                 vec![
@@ -64,7 +64,7 @@ impl Operation<'_> {
         let Some(media) = self.json.get("requestBody").and_then(media) else {
             return String::new();
         };
-        let schema = media.get("schema").map(|schema| document.resolve(schema));
+        let schema = media.get("schema").map(|schema| document.dereference(schema));
         let fields = schema
             .map(|schema| schema::fields("Body", schema))
             .unwrap_or_default();
@@ -81,7 +81,7 @@ impl Operation<'_> {
         let rows: Vec<Vec<String>> = bad
             .iter()
             .map(|(status, response)| {
-                let response = document.resolve(response);
+                let response = document.dereference(response);
                 let says = response
                     .get("description")
                     .and_then(Json::text)
@@ -98,7 +98,7 @@ impl Operation<'_> {
     }
 
     fn answer(&self, document: &Document, status: &str, response: &Json) -> String {
-        let response = document.resolve(response);
+        let response = document.dereference(response);
         let says = response
             .get("description")
             .and_then(Json::text)

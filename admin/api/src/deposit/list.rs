@@ -45,7 +45,7 @@ pub async fn list(call: Call) -> Answer {
     let states = DepositState::ALL.iter().map(|state| state.as_str());
     let state = value(&query, "state", states, DepositState::parse)?;
     let paging = call.paging(&query, "deposits")?;
-    let _turn = call.state.large_lists.turn(&call.caller.account).await?;
+    let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     let FilteredPage { part, is_partial } = search(&call, state, paging.page()).await?;
     Reply::ok(
         &paging

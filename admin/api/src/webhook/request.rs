@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use store::script::change::FieldChange;
 use store::webhook::{Status, events_text};
 use url::Url;
-use webhooks::resolve::Refused;
+use webhooks::dns::Refused;
 use webhooks::sign::check_secret;
 
 /// Longest description.

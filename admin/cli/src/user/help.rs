@@ -9,7 +9,7 @@ use clock::now_ms;
 use crypto::token::Token;
 use domain::timestamp::iso_from_ms;
 use serde_json::json;
-use store::attempts::Attempts;
+use store::credential_attempts::Attempts;
 use store::keys::Tries;
 use store::user::script::{RESET_LIFE, issue_reset, note};
 

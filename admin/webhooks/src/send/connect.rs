@@ -2,8 +2,8 @@
 //! outgoing connection: names are not resolved here, and proxies are not used.
 
 use super::Deadline;
+use super::address_limiter::AddressPermit;
 use super::failure::Failure;
-use super::turns::AddressTurn;
 use crate::target::Target;
 use std::net::SocketAddr;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,7 +17,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// Takes a turn at an address, if one is free.
-pub(super) type TryEnter<'a> = &'a (dyn Fn(SocketAddr) -> Option<AddressTurn> + Sync);
+pub(super) type TryEnter<'a> = &'a (dyn Fn(SocketAddr) -> Option<AddressPermit> + Sync);
 
 /// Connects to the first of `addresses` that accepts the connection. The caller has a turn at the first of them;
 /// returns the turn at another one.
@@ -26,7 +26,7 @@ pub(super) async fn connect(
     addresses: &[SocketAddr],
     tls: &TlsConnector,
     (deadline, try_enter): (Deadline, TryEnter<'_>),
-) -> Result<(Box<dyn Stream>, Option<AddressTurn>), Failure> {
+) -> Result<(Box<dyn Stream>, Option<AddressPermit>), Failure> {
     let (stream, turn) = first(addresses, deadline, try_enter).await?;
     // Without this option small requests wait for the peer's acknowledgement, but the connection still works.
     let _unset = stream.set_nodelay(true);
@@ -44,7 +44,7 @@ async fn first(
     addresses: &[SocketAddr],
     deadline: Deadline,
     try_enter: TryEnter<'_>,
-) -> Result<(TcpStream, Option<AddressTurn>), Failure> {
+) -> Result<(TcpStream, Option<AddressPermit>), Failure> {
     let mut failed = Failure::Unreachable;
     for (at, address) in addresses.iter().enumerate() {
         let turn = if at == 0 { None } else { try_enter(*address) };

@@ -2,7 +2,7 @@
 //! reveal details of our network.
 
 use super::bounded::TooMuch;
-use crate::resolve::Unresolved;
+use crate::dns::Unresolved;
 use crate::target::BadUrl;
 use http::StatusCode;
 use rustls::CertificateError;

@@ -6,7 +6,7 @@ mod receiver;
 mod tls;
 
 use super::*;
-use crate::resolve::tests::Scripted;
+use crate::dns::tests::Scripted;
 use receiver::{How, Receiver};
 use serde_json::Value;
 

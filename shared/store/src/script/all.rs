@@ -2,7 +2,7 @@
 
 use super::Script;
 use crate::{
-    account, agent, api_key, atomic_read, attempts, audit, blocked, call, deposit, escrow, intent,
+    account, agent, api_key, atomic_read, audit, blocked, call, credential_attempts, deposit, escrow, intent,
     invitation, lookup, number, policy, prices, provider_key, request_limits, run, session, spend, threshold,
     transfer, transit, user, versions, virtual_key, wallet, webhook,
 };
@@ -37,7 +37,7 @@ pub fn all() -> Vec<&'static Script> {
         &*lookup::script::NOTE,
         &*lookup::script::JOIN,
         &*lookup::script::LEAVE,
-        &*attempts::TAKE_ATTEMPT,
+        &*credential_attempts::TAKE_ATTEMPT,
         &*api_key::script::CREATE,
         &*api_key::script::REVOKE,
         &*api_key::script::count::COUNT,

@@ -57,12 +57,12 @@ const BOUNDED: &[(&str, &str, &str)] = &[
         "PASSED_MAX places of lists in all, which the caller counts before: a place in a list only falls",
     ),
     (
-        "attempts/take.lua",
+        "credential_attempts/take.lua",
         "LRANGE",
         "the attempts in a span, of which there are few",
     ),
     (
-        "attempts/take.lua",
+        "credential_attempts/take.lua",
         "LTRIM",
         "the attempts in a span, of which there are few",
     ),

@@ -57,7 +57,7 @@ impl Names {
     }
 
     /// Replaces the names in the source by positions. An undeclared name stays, and is not valid Lua.
-    pub fn resolve(&self, source: &str) -> String {
+    pub fn substitute(&self, source: &str) -> String {
         let keys = numbered(source, "KEYS", &self.keys.concat());
         numbered(&keys, "ARGV", &self.args.concat())
     }
@@ -215,7 +215,7 @@ mod tests {
             ("KEYS.", "KEYS."),
             ("", ""),
         ] {
-            assert_eq!(NAMES.resolve(source), expected);
+            assert_eq!(NAMES.substitute(source), expected);
         }
     }
 
@@ -224,14 +224,14 @@ mod tests {
         let names = Names::of_change(&[Name("agent", 1)], &[Name("id", 1)]);
         let source = "KEYS.account KEYS.audit_log KEYS.agent ARGV.mode ARGV.entry ARGV.id";
         let expected = "KEYS[1] KEYS[2] KEYS[3] ARGV[1] ARGV[2] ARGV[3]";
-        assert_eq!(names.resolve(source), expected);
+        assert_eq!(names.substitute(source), expected);
     }
 
     #[test]
     fn the_parts_of_a_row_have_names() {
         let rows = NAMES.with_rows_of(&[Name("id", 1), Name("state", 1)]);
         assert_eq!(
-            rows.resolve("ARGV[@ARGV.state + 2 * n] ARGV.cost @ARGV.fields"),
+            rows.substitute("ARGV[@ARGV.state + 2 * n] ARGV.cost @ARGV.fields"),
             "ARGV[4 + 2 * n] ARGV[2] 3"
         );
     }

@@ -1,6 +1,6 @@
 //! Seeds an agent, and reads its counters.
 
-use super::{AgentCounters, SeedAgent, mint, test_sealer};
+use super::{AgentCounters, SeedAgent, mint, test_keyring};
 use crate::{Redis, eventually};
 use crypto::seal::SealedFor;
 use crypto::virtual_key::{self, WellFormed};
@@ -109,7 +109,7 @@ impl SeedAgent {
             provider,
             key_id: &id,
         };
-        let sealed = test_sealer()
+        let sealed = test_keyring()
             .seal(&owner, &SecretString::from(secret))
             .expect("a sealed key");
         self.provider_key_sealed_for(provider, &id, &sealed).await;

@@ -1,7 +1,7 @@
 //! Tests of names: each attempt resolves again, and connects only to the addresses judged for it.
 
 use super::*;
-use crate::resolve::{Lookup, PendingLookup};
+use crate::dns::{Lookup, PendingLookup};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 

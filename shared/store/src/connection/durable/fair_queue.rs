@@ -3,10 +3,10 @@
 //!
 //! First come, first served. Without it, the pool would let a new caller overtake waiting ones.
 
+use keyed_limit::{KeyedLimiter, Queued};
 use redis::{ErrorKind, RedisError, RedisResult};
 use std::hash::Hash;
 use tokio::sync::OwnedSemaphorePermit;
-use turns::{Turn, Turns};
 
 /// Maximum number of dedicated connections of one process to one server in use; further changes wait within the
 /// deadline.
@@ -24,9 +24,9 @@ type Share = (Address, String);
 #[derive(Debug)]
 pub(super) struct FairQueue {
     /// One queue for each server: a hanging server occupies its connections for a long time.
-    servers: Turns<Address>,
+    servers: KeyedLimiter<Address>,
     /// Per server and account.
-    shares: Turns<Share>,
+    shares: KeyedLimiter<Share>,
 }
 
 /// A permit; released when dropped.
@@ -40,15 +40,15 @@ pub(super) struct QueuePermit {
 #[derive(Debug)]
 struct Place<K: Eq + Hash> {
     _permit: OwnedSemaphorePermit,
-    _turn: Turn<K>,
+    _queued: Queued<K>,
 }
 
 impl Default for FairQueue {
     fn default() -> Self {
         // Callers wait within their deadline, so no further bound of the queues is needed.
         Self {
-            servers: Turns::new(CONNECTIONS_MAX as usize, usize::MAX),
-            shares: Turns::new(CONNECTIONS_OF_ACCOUNT_MAX as usize, usize::MAX),
+            servers: KeyedLimiter::new(CONNECTIONS_MAX as usize, usize::MAX),
+            shares: KeyedLimiter::new(CONNECTIONS_OF_ACCOUNT_MAX as usize, usize::MAX),
         }
     }
 }
@@ -67,13 +67,13 @@ impl FairQueue {
     }
 }
 
-async fn wait<K: Clone + Eq + Hash>(queues: &Turns<K>, name: K) -> RedisResult<Place<K>> {
+async fn wait<K: Clone + Eq + Hash>(queues: &KeyedLimiter<K>, name: K) -> RedisResult<Place<K>> {
     let none_left = || RedisError::from((ErrorKind::Client, "no connection is left"));
-    let turn = queues.enter(name).map_err(|_| none_left())?;
-    let permit = turn.acquire().await.ok_or_else(none_left)?;
+    let queued = queues.enter(name).map_err(|_| none_left())?;
+    let permit = queued.acquire().await.ok_or_else(none_left)?;
     Ok(Place {
         _permit: permit,
-        _turn: turn,
+        _queued: queued,
     })
 }
 
@@ -93,83 +93,83 @@ mod tests {
 
     #[tokio::test]
     async fn an_account_has_its_share_of_a_server_and_leaves_the_others_theirs() {
-        let (turns, server) = (FairQueue::default(), Some("a:1".to_owned()));
+        let (queue, server) = (FairQueue::default(), Some("a:1".to_owned()));
         let mut taken = Vec::new();
         for _ in 0..CONNECTIONS_OF_ACCOUNT_MAX {
-            taken.push(turns.take(&server, &key("acct_1")).await.unwrap());
+            taken.push(queue.take(&server, &key("acct_1")).await.unwrap());
         }
-        assert!(turns.take(&server, &key("acct_1")).now_or_never().is_none());
-        let elsewhere = turns.take(&None, &key("acct_1")).now_or_never();
+        assert!(queue.take(&server, &key("acct_1")).now_or_never().is_none());
+        let elsewhere = queue.take(&None, &key("acct_1")).now_or_never();
         assert!(elsewhere.is_some(), "each server by itself");
         drop(elsewhere);
         let first = key("acct_1");
-        let mut waiting = Box::pin(turns.take(&server, &first));
+        let mut waiting = Box::pin(queue.take(&server, &first));
         assert!(futures::poll!(&mut waiting).is_pending());
-        taken.push(turns.take(&server, &key("acct_2")).await.unwrap());
+        taken.push(queue.take(&server, &key("acct_2")).await.unwrap());
         taken.remove(0);
         taken.push(waiting.await.unwrap());
         // Several accounts use all connections of the server.
         for account in ["acct_3", "acct_4", "acct_5"] {
             for _ in 0..CONNECTIONS_OF_ACCOUNT_MAX {
-                match turns.take(&server, &key(account)).now_or_never() {
-                    Some(turn) => taken.push(turn.unwrap()),
+                match queue.take(&server, &key(account)).now_or_never() {
+                    Some(permit) => taken.push(permit.unwrap()),
                     None => assert_eq!(taken.len(), CONNECTIONS_MAX as usize),
                 }
             }
         }
         assert_eq!(taken.len(), CONNECTIONS_MAX as usize);
         drop(taken);
-        assert_eq!(turns.shares.names(), 0, "nobody is remembered");
-        assert_eq!(turns.servers.names(), 0);
+        assert_eq!(queue.shares.names(), 0, "nobody is remembered");
+        assert_eq!(queue.servers.names(), 0);
     }
 
     #[tokio::test]
     async fn an_abandoned_wait_is_forgotten() {
-        let turns = FairQueue::default();
+        let queue = FairQueue::default();
         let mut taken = Vec::new();
         for _ in 0..CONNECTIONS_OF_ACCOUNT_MAX {
-            taken.push(turns.take(&None, &key("acct_1")).await.unwrap());
+            taken.push(queue.take(&None, &key("acct_1")).await.unwrap());
         }
         let first = key("acct_1");
-        let mut waiting = Box::pin(turns.take(&None, &first));
+        let mut waiting = Box::pin(queue.take(&None, &first));
         assert!(futures::poll!(&mut waiting).is_pending());
         drop(taken);
-        assert_eq!(turns.shares.names(), 1);
+        assert_eq!(queue.shares.names(), 1);
         drop(waiting);
-        assert_eq!(turns.shares.names(), 0);
+        assert_eq!(queue.shares.names(), 0);
     }
 
     #[tokio::test]
     async fn waiting_for_the_own_share_takes_no_place_of_others() {
-        let (turns, first) = (FairQueue::default(), key("acct_1"));
+        let (queue, first) = (FairQueue::default(), key("acct_1"));
         let mut taken = Vec::new();
         for _ in 0..CONNECTIONS_OF_ACCOUNT_MAX {
-            taken.push(turns.take(&None, &first).await.unwrap());
+            taken.push(queue.take(&None, &first).await.unwrap());
         }
-        let waiting = (0..CONNECTIONS_MAX).map(|_| Box::pin(turns.take(&None, &first)));
+        let waiting = (0..CONNECTIONS_MAX).map(|_| Box::pin(queue.take(&None, &first)));
         let mut waiting: Vec<_> = waiting.collect();
-        for turn in &mut waiting {
-            assert!(futures::poll!(turn).is_pending());
+        for permit in &mut waiting {
+            assert!(futures::poll!(permit).is_pending());
         }
-        let other = turns.take(&None, &key("acct_2")).now_or_never();
+        let other = queue.take(&None, &key("acct_2")).now_or_never();
         assert!(other.is_some(), "behind those who wait for their share");
     }
 
     #[tokio::test]
     async fn later_callers_do_not_overtake() {
-        let turns = FairQueue::default();
+        let queue = FairQueue::default();
         let mut taken = Vec::new();
         for number in 0..CONNECTIONS_MAX {
             let account = number / CONNECTIONS_OF_ACCOUNT_MAX;
-            taken.push(turns.take(&None, &key(&format!("acct_{account}"))).await.unwrap());
+            taken.push(queue.take(&None, &key(&format!("acct_{account}"))).await.unwrap());
         }
         let (early, late) = (key("acct_early"), key("acct_late"));
-        let mut waiting = Box::pin(turns.take(&None, &early));
+        let mut waiting = Box::pin(queue.take(&None, &early));
         assert!(futures::poll!(&mut waiting).is_pending());
         taken.pop();
-        assert!(turns.take(&None, &late).now_or_never().is_none());
-        let turn = waiting.now_or_never();
-        assert!(turn.is_some(), "the place is its own");
+        assert!(queue.take(&None, &late).now_or_never().is_none());
+        let queued = waiting.now_or_never();
+        assert!(queued.is_some(), "the place is its own");
     }
 
     #[test]

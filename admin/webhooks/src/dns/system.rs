@@ -27,7 +27,7 @@ const SHARES: usize = 8;
 #[derive(Debug, Clone)]
 pub struct System {
     under_way: UnderWay,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Maximum number of threads of one account.
     share: usize,
 }
@@ -37,7 +37,7 @@ type UnderWay = Arc<Mutex<HashMap<String, Account>>>;
 
 #[derive(Debug)]
 struct Account {
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     names: HashMap<String, Name>,
 }
 
@@ -77,7 +77,7 @@ impl System {
     fn new(at_once: usize) -> Self {
         Self {
             under_way: Arc::default(),
-            turns: Arc::new(Semaphore::new(at_once)),
+            permits: Arc::new(Semaphore::new(at_once)),
             share: at_once / SHARES,
         }
     }
@@ -97,11 +97,11 @@ impl System {
             return PendingLookup::at_once(std::future::ready(Err(Unresolved::Busy)));
         }
         let own = under_way.entry(account.to_owned()).or_insert_with(|| Account {
-            turns: Arc::new(Semaphore::new(self.share)),
+            permits: Arc::new(Semaphore::new(self.share)),
             names: HashMap::new(),
         });
         // A separate task: the thread continues when nobody waits any more, and must be counted until it is done.
-        let turn = turn(Arc::clone(&own.turns), Arc::clone(&self.turns));
+        let permit = permit(Arc::clone(&own.permits), Arc::clone(&self.permits));
         let entry = Entry {
             under_way: Arc::clone(&self.under_way),
             account: account.to_owned(),
@@ -112,7 +112,7 @@ impl System {
         let task = tokio::spawn(async move {
             let entry = entry;
             // No caller waits longer than this.
-            let Ok(_turn) = timeout(LOOKUP_TIMEOUT, turn).await else {
+            let Ok(_permit) = timeout(LOOKUP_TIMEOUT, permit).await else {
                 return Err(Unresolved::Busy);
             };
             begins.store(true, Ordering::Relaxed);
@@ -126,8 +126,8 @@ impl System {
     }
 }
 
-/// Waits for a turn of the account, and then for one of the server.
-async fn turn(
+/// Waits for a permit of the account, and then for one of the server.
+async fn permit(
     account: Arc<Semaphore>,
     server: Arc<Semaphore>,
 ) -> (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>) {
@@ -247,7 +247,7 @@ mod tests {
         }
         let begun = hanging.iter().filter(|one| one.begun.load(Ordering::SeqCst));
         assert_eq!(begun.count(), REGISTRATIONS_AT_ONCE / SHARES);
-        // A look-up without a turn is given up, which frees its place in the table.
+        // A look-up without a permit is given up, which frees its place in the table.
         let last = hanging.into_iter().next_back().unwrap();
         assert_eq!(last.answer.await, Err(Unresolved::Busy));
         let left = || system.under_way.lock()["slow"].names.len();

@@ -1,8 +1,8 @@
 -- Purpose: count an attempt within a span of time, before the credential is checked, so that concurrent guesses cannot
 --   exceed the limit. The last allowed attempt starts a lock for the span. Attempts with a longer remaining time were
 --   counted while the store's clock was ahead; they do not count.
--- KEYS: as attempts.rs names them
--- ARGV: as attempts.rs names them. `span` is in ms
+-- KEYS: as credential_attempts.rs names them
+-- ARGV: as credential_attempts.rs names them. `span` is in ms
 -- Returns: {'taken'} | {'locked', ms until it ends}
 -- Cost: O(maximum number of attempts); at most 6 calls
 local most, span = tonumber(ARGV.attempts_max), tonumber(ARGV.span)

@@ -11,7 +11,7 @@ type Queues<K> = HashMap<K, (Arc<Semaphore>, usize)>;
 
 /// The limiters, by name: an account, a client's address, an invitation.
 #[derive(Debug)]
-pub struct Turns<K = String> {
+pub struct KeyedLimiter<K = String> {
     queues: Arc<Mutex<Queues<K>>>,
     at_once: usize,
     queue_max: usize,
@@ -19,9 +19,9 @@ pub struct Turns<K = String> {
 
 /// A place in the queue of a name, until it is dropped.
 #[derive(Debug)]
-pub struct Turn<K: Eq + Hash = String> {
+pub struct Queued<K: Eq + Hash = String> {
     name: K,
-    gate: Arc<Semaphore>,
+    semaphore: Arc<Semaphore>,
     queues: Arc<Mutex<Queues<K>>>,
 }
 
@@ -29,7 +29,7 @@ pub struct Turn<K: Eq + Hash = String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull;
 
-impl<K: Clone + Eq + Hash> Turns<K> {
+impl<K: Clone + Eq + Hash> KeyedLimiter<K> {
     /// Creates limiters of `at_once` concurrent requests for each name, and of `queue_max` with those that wait.
     pub fn new(at_once: usize, queue_max: usize) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl<K: Clone + Eq + Hash> Turns<K> {
     ///
     /// # Errors
     /// [`QueueFull`]
-    pub fn enter(&self, name: impl Into<K>) -> Result<Turn<K>, QueueFull> {
+    pub fn enter(&self, name: impl Into<K>) -> Result<Queued<K>, QueueFull> {
         let name = name.into();
         let mut queues = self.queues.lock();
         let entry = queues.get(&name);
@@ -56,30 +56,30 @@ impl<K: Clone + Eq + Hash> Turns<K> {
             return Err(QueueFull);
         }
         let new = || (Arc::new(Semaphore::new(self.at_once)), 0);
-        let (gate, count) = queues.entry(name.clone()).or_insert_with(new);
+        let (semaphore, count) = queues.entry(name.clone()).or_insert_with(new);
         *count += 1;
-        Ok(Turn {
+        Ok(Queued {
             name,
-            gate: Arc::clone(gate),
+            semaphore: Arc::clone(semaphore),
             queues: Arc::clone(&self.queues),
         })
     }
 }
 
-impl<K: Eq + Hash> Turn<K> {
+impl<K: Eq + Hash> Queued<K> {
     /// Waits for a permit, which lasts until it is dropped.
     pub async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
-        // The gate is never closed.
-        Arc::clone(&self.gate).acquire_owned().await.ok()
+        // The semaphore is never closed.
+        Arc::clone(&self.semaphore).acquire_owned().await.ok()
     }
 
     /// Takes a permit if one is free.
     pub fn try_acquire(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.gate).try_acquire_owned().ok()
+        Arc::clone(&self.semaphore).try_acquire_owned().ok()
     }
 }
 
-impl<K: Eq + Hash> Drop for Turn<K> {
+impl<K: Eq + Hash> Drop for Queued<K> {
     fn drop(&mut self) {
         let mut queues = self.queues.lock();
         if let Some((_, count)) = queues.get_mut(&self.name) {
@@ -96,21 +96,21 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_name_has_its_own_turns_and_places() {
-        let turns: Turns = Turns::new(1, 2);
-        let (first, second) = (turns.enter("a").unwrap(), turns.enter("a").unwrap());
-        assert_eq!(turns.enter("a").unwrap_err(), QueueFull);
-        let other = turns.enter("b").unwrap();
-        let turn = first.acquire().await;
+    async fn each_name_has_its_own_permits_and_places() {
+        let limiter: KeyedLimiter = KeyedLimiter::new(1, 2);
+        let (first, second) = (limiter.enter("a").unwrap(), limiter.enter("a").unwrap());
+        assert_eq!(limiter.enter("a").unwrap_err(), QueueFull);
+        let other = limiter.enter("b").unwrap();
+        let permit = first.acquire().await;
         let mut waiting = Box::pin(second.acquire());
         assert!(futures::poll!(&mut waiting).is_pending());
         assert!(first.try_acquire().is_none());
         assert!(other.acquire().await.is_some());
-        drop(turn);
+        drop(permit);
         assert!(futures::poll!(&mut waiting).is_ready());
         drop(waiting);
         drop((first, second, other));
-        assert_eq!(turns.names(), 0, "nothing is remembered");
-        assert!(turns.enter("a").is_ok());
+        assert_eq!(limiter.names(), 0, "nothing is remembered");
+        assert!(limiter.enter("a").is_ok());
     }
 }

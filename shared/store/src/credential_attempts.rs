@@ -1,4 +1,4 @@
-//! Twin of `attempts/take.lua`: counts attempts before the credential is checked (decision D9).
+//! Twin of `credential_attempts/take.lua`: counts attempts before the credential is checked (decision D9).
 
 use crate::keys::{Tries, attempts};
 use crate::script::script;
@@ -9,7 +9,7 @@ script! {
     /// Takes one attempt.
     pub static TAKE_ATTEMPT = "attempts_take",
     kind: Timed,
-    source: [include_str!("attempts/take.lua")],
+    source: [include_str!("credential_attempts/take.lua")],
     when_full: Refuse,
     keys: struct TakeKeys<'a>: &'a str { attempts },
     /// `span` is in ms.
