@@ -136,8 +136,8 @@ impl KnownEnd {
         format!("{name} was not compared: the file does not contain its last entry, {size}.")
     }
 
-    /// Compares the verified entries with it. Returns whether the hashes could be compared and are equal; they could not
-    /// if the verifier began after it, or has no entry. If it must be `exact`, an end beyond it is a fault, like a
+    /// Compares the verified entries with it. Returns whether the hashes could be compared and are equal; they could
+    /// not if the verifier began after it, or has no entry. If it must be `exact`, an end beyond it is a fault, like a
     /// missing one.
     pub(super) fn compare(&self, verifier: &ChainVerifier, exact: bool) -> Result<bool, Broken> {
         let (name, size, end) = (self.source.name(), self.size, verifier.end());

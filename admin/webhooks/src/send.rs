@@ -105,8 +105,8 @@ impl Sender {
         self.registrar.check(account, url).await
     }
 
-    /// Makes one attempt. It ends within `webhooks.timeout_ms`, whatever the receiver does, without the wait for a permit
-    /// at its address, which ends at `begin_by`. `None` if there was no permit: nothing was sent.
+    /// Makes one attempt. It ends within `webhooks.timeout_ms`, whatever the receiver does, without the wait for a
+    /// permit at its address, which ends at `begin_by`. `None` if there was no permit: nothing was sent.
     pub async fn send(&self, url: &str, message: Message<'_>, begin_by: Instant) -> Option<Attempt> {
         let at_ms = now_ms();
         let began = Instant::now();

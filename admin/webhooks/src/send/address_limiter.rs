@@ -1,5 +1,5 @@
-//! Limit on attempts at one address: an account has a bounded number of attempts under way at one address, however many webhooks lead
-//! there. Else its webhooks would make of one event as many requests at once to somebody else's server.
+//! Limit on attempts at one address: an account has a bounded number of attempts under way at one address, however many
+//! webhooks lead there. Else its webhooks would make of one event as many requests at once to somebody else's server.
 
 use keyed_limit::{KeyedLimiter, Queued};
 use std::net::SocketAddr;
