@@ -275,7 +275,7 @@ mod tests {
         let headers = HeaderMap::new();
         let outbound = request
             .upstream
-            .headers(&headers, SentBody::of_whole(body.bytes.len()), None);
+            .headers(&headers, SentBody::from_length(body.bytes.len()), None);
         let call = ReadCall {
             request,
             outbound,

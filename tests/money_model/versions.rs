@@ -138,13 +138,13 @@ async fn authorities(store: &Store) -> Checked {
     const EMAIL: &str = "a@example.com";
     let keys = AccountKeys::new(ACCOUNT);
     let (key, sessions, users) = (keys.api_key("key_1"), keys.sessions("usr_1"), keys.users());
-    let of_key = || Authority::of_key(ACCOUNT, "key_1");
+    let of_key = || Authority::from_key(ACCOUNT, "key_1");
     let session = SessionOfUser {
         session: "ses_1",
         user: "usr_1",
         email: EMAIL,
     };
-    let of_session = |least| Authority::of_session(ACCOUNT, &session, least);
+    let of_session = |least| Authority::from_session(ACCOUNT, &session, least);
     let judged = async |authority: Authority, lack: Option<Lack>, what: &str| -> Checked {
         let before = there(store, &keys.record()).await?;
         let answer = authority.scope(set_plan(store, ACCOUNT, what, "test")).await;
@@ -210,7 +210,7 @@ async fn authorities(store: &Store) -> Checked {
     .await?;
 
     // An authority of another account is not checked, and lost writes come first.
-    let elsewhere = Authority::of_key(OTHER, "key_1").scope(planned(store, ACCOUNT, "gold"));
+    let elsewhere = Authority::from_key(OTHER, "key_1").scope(planned(store, ACCOUNT, "gold"));
     same(elsewhere.await?, "done", "of another account")?;
     store.versions().record(ACCOUNT, view(900, 1));
     let lost = of_key().scope(planned(store, ACCOUNT, "silver"));

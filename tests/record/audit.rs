@@ -435,6 +435,6 @@ async fn a_clock_that_jumps_back_breaks_no_chain() {
         let later = entries.iter().filter(|entry| text(entry, "/at") >= at.as_str());
         assert_eq!(ids, later.map(|entry| text(entry, "/id")).collect::<Vec<_>>());
     }
-    let entry = Entry::of_json(&entries[30].to_string()).unwrap();
+    let entry = Entry::from_json(&entries[30].to_string()).unwrap();
     assert!(entry.seq == 31);
 }

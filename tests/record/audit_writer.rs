@@ -118,7 +118,7 @@ impl AuditWriter {
         let old = self.store.command(redis::cmd("KEYS").arg(pattern)).await.unwrap();
         let mut lists: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for (seq, line) in (1_u64..).zip(lines) {
-            let entry = Entry::of_line(seq, line);
+            let entry = Entry::from_line(seq, line);
             for (agent, kind) in entry.indexes() {
                 lists
                     .entry(keys.in_mode(mode).audit_index(agent, kind))
@@ -159,7 +159,7 @@ pub fn chain(lines: &[Vec<u8>]) -> Vec<(Entry, Sealed)> {
     let numbered = (1_u64..).zip(lines);
     numbered
         .map(|(seq, line)| {
-            let entry = Entry::of_line(seq, line);
+            let entry = Entry::from_line(seq, line);
             let sealed = entry.seal(&previous).unwrap();
             previous = hex::encode(sealed.hash);
             (entry, sealed)

@@ -80,7 +80,7 @@ pub async fn list(call: Call) -> Answer {
         require_agent_id("agentId", agent)?;
     }
     let paging = paging(&call, &query)?;
-    let TimeRange { from_ms, to_ms } = TimeRange::of_query(&query)?;
+    let TimeRange { from_ms, to_ms } = TimeRange::from_query(&query)?;
     let filter = Filter {
         agent: query.get("agentId").map(String::as_str),
         kind: query.get("type").map(String::as_str),

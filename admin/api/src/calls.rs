@@ -50,7 +50,7 @@ struct CallPage {
 /// 400, 429 while the account reads as many lists as it may, 503.
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&filter::names())?;
-    let filter = CallFilter::of_query(&query)?;
+    let filter = CallFilter::from_query(&query)?;
     let paging = call.paging(&query, "calls")?;
     let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     let SearchResult { part, is_partial } = search(&call, &filter, paging.page()).await?;

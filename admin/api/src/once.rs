@@ -40,14 +40,14 @@ pub(super) struct Identity {
 }
 
 impl IntentId {
-    /// Reads the idempotency key, as [`IntentId::of_key`] does, and the store's clock.
+    /// Reads the idempotency key, as [`IntentId::from_key`] does, and the store's clock.
     ///
     /// # Errors
     /// 400 for a malformed key, 422 if all ids of the key are used up, 503.
     pub(super) async fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
         let spare_id = IdKind::Intent.mint(now_ms())?;
         let clock = async { Ok(server_clock::now_ms(&call.state.store).await?) };
-        let read = Self::of_key(call, body, &spare_id, clock).await;
+        let read = Self::from_key(call, body, &spare_id, clock).await;
         read.map_err(|problem| problem.with("intent_id", spare_id))
     }
 
@@ -55,7 +55,7 @@ impl IntentId {
     ///
     /// # Errors
     /// Those of `clock`; 400 for a malformed key, 422 if all ids of the key are used up, 503.
-    async fn of_key(
+    async fn from_key(
         call: &Call,
         body: &Fields<'_>,
         spare_id: &str,
@@ -143,7 +143,7 @@ impl IntentId {
 /// Returns the identity of a request whose refusals name no intent.
 ///
 /// # Errors
-/// Those of [`IntentId::of_key`] and [`IntentId::identify`].
+/// Those of [`IntentId::from_key`] and [`IntentId::identify`].
 pub(super) async fn identify(
     call: &Call,
     body: &Fields<'_>,
@@ -151,7 +151,7 @@ pub(super) async fn identify(
     request: &Value,
 ) -> Result<Identity, Problem> {
     let spare_id = IdKind::Intent.mint(now_ms())?;
-    let keyed = IntentId::of_key(call, body, &spare_id, async { Ok(now_ms()) }).await?;
+    let keyed = IntentId::from_key(call, body, &spare_id, async { Ok(now_ms()) }).await?;
     keyed.identify(call, route, request).await
 }
 

@@ -111,7 +111,12 @@ struct Totals {
 
 impl Spend {
     /// Of live mode: the counters of the agents, and that of the account for the month.
-    fn of_counters(survey: &Survey, month: &[Day], tracked: Nanos, tracked_limit_usd: Option<Nanos>) -> Self {
+    fn from_counters(
+        survey: &Survey,
+        month: &[Day],
+        tracked: Nanos,
+        tracked_limit_usd: Option<Nanos>,
+    ) -> Self {
         let sum = |amount: fn(&AgentSummary) -> Nanos| total(survey.agents.iter().map(amount));
         // Every agent of which something ended is among them, unless there are too many. So what the account was
         // charged beyond them is held by calls under way, of agents that were deleted meanwhile.
@@ -127,7 +132,7 @@ impl Spend {
     }
 
     /// Of test mode: it has spends only, which end when they are made.
-    fn of_days(month: &[Day], tracked_limit_usd: Option<Nanos>) -> Self {
+    fn from_days(month: &[Day], tracked_limit_usd: Option<Nanos>) -> Self {
         Self {
             today_usd: month.last().map(|day| day.spent).unwrap_or_default(),
             month_usd: total(month.iter().map(|day| day.spent)),
@@ -185,8 +190,8 @@ pub async fn get(call: Call) -> Answer {
         as_of: iso_from_ms(at_ms),
         today: date_from_day(period.day),
         spend: match realm.mode() {
-            Mode::Live => Spend::of_counters(&survey, month, account.tracked, tracked_limit),
-            Mode::Test => Spend::of_days(month, tracked_limit),
+            Mode::Live => Spend::from_counters(&survey, month, account.tracked, tracked_limit),
+            Mode::Test => Spend::from_days(month, tracked_limit),
         },
         totals: Totals {
             agents: survey.rows,
@@ -242,7 +247,7 @@ mod tests {
             ..Survey::default()
         };
         let of = |survey: &Survey, month: &[Day], tracked: u64| {
-            let spend = Spend::of_counters(survey, month, nanos(tracked), None);
+            let spend = Spend::from_counters(survey, month, nanos(tracked), None);
             [spend.today_usd, spend.month_usd, spend.held_usd].map(Nanos::get)
         };
         let days = [day(1, 6, 0), day(2, 2, 0)];
@@ -260,7 +265,7 @@ mod tests {
 
     #[test]
     fn test_mode_is_the_sum_of_the_days_of_the_month() {
-        let spend = Spend::of_days(&[day(1, 10, 4), day(2, 0, 0), day(3, 5, 0)], None);
+        let spend = Spend::from_days(&[day(1, 10, 4), day(2, 0, 0), day(3, 5, 0)], None);
         let shown = [spend.today_usd, spend.month_usd, spend.held_usd].map(Nanos::get);
         assert_eq!(shown, [5, 15, 0]);
     }

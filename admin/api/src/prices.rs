@@ -26,7 +26,7 @@ impl Prices {
     /// # Errors
     /// [`BadSettings`] with the file and its fault.
     pub fn new(settings: &Settings) -> Result<Self, BadSettings> {
-        Ok(Self(ArcSwap::from_pointee(InForce::of_file(settings)?)))
+        Ok(Self(ArcSwap::from_pointee(InForce::from_file(settings)?)))
     }
 
     /// Reads the file again.
@@ -34,7 +34,7 @@ impl Prices {
     /// # Errors
     /// [`BadSettings`]; the prices in force then stay.
     pub fn reload(&self, settings: &Settings) -> Result<(), BadSettings> {
-        self.0.store(Arc::new(InForce::of_file(settings)?));
+        self.0.store(Arc::new(InForce::from_file(settings)?));
         Ok(())
     }
 
@@ -64,7 +64,7 @@ impl Prices {
 }
 
 impl InForce {
-    fn of_file(settings: &Settings) -> Result<Self, BadSettings> {
+    fn from_file(settings: &Settings) -> Result<Self, BadSettings> {
         let file = Arc::new(settings.prices()?);
         Ok(Self {
             table: Arc::clone(&file),

@@ -93,7 +93,7 @@ pub async fn list(call: Call) -> Answer {
     let agent = call.agent()?;
     let query = call.list_query(&["status"])?;
     let paging = call.paging(&query, "runs")?;
-    let filter = select::RunFilter::of_query(&query)?;
+    let filter = select::RunFilter::from_query(&query)?;
     let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     agent::require(&call, agent).await?;
     let Selected {

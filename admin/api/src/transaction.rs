@@ -147,7 +147,7 @@ fn holder(wallet: &Wallet) -> String {
 fn filter_of(query: &BTreeMap<String, String>) -> Result<Filter<'static>, Problem> {
     let known = TransactionType::ALL.map(TransactionType::as_str);
     let kind = filter::value(query, "type", known, TransactionType::parse)?;
-    let TimeRange { from_ms, to_ms } = TimeRange::of_query(query)?;
+    let TimeRange { from_ms, to_ms } = TimeRange::from_query(query)?;
     Ok(Filter {
         holder: None,
         kind,

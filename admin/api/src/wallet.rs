@@ -228,7 +228,7 @@ pub async fn all(call: Call) -> Answer {
 /// # Errors
 /// 404 if there is none, 503.
 pub(super) async fn require_own(call: &Call) -> Result<FoundWallet, Problem> {
-    let found = match WalletName::of_path(call.param("id")) {
+    let found = match WalletName::from_path(call.param("id")) {
         None => None,
         Some(name) => look_up(&call.state.store, &call.scope(), &name).await?,
     };

@@ -113,7 +113,7 @@ impl<'a> WebhookView<'a> {
 /// `POST /webhooks`
 pub async fn create(call: Call) -> Answer {
     gate::require(&call)?;
-    let request = Request::of_new(&call.body()?)?;
+    let request = Request::from_new(&call.body()?)?;
     let (Some(url), Some(events), Some(secret)) = (&request.url, &request.events, &request.secret) else {
         return Err(missing("url, events or secret")); // `of_new` has required each of them
     };
@@ -213,7 +213,7 @@ fn none(id: &str) -> Problem {
 /// # Errors
 /// 400, 404, 503, also if other requests or `keys rotate` change the secret again and again meanwhile.
 pub async fn update(call: Call) -> Answer {
-    let request = call.body().and_then(|body| Request::of_change(&body));
+    let request = call.body().and_then(|body| Request::from_change(&body));
     // Webhooks can be disabled on every plan.
     if !request.as_ref().is_ok_and(Request::only_disables) {
         gate::require(&call)?;

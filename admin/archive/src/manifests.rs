@@ -79,7 +79,7 @@ mod tests {
         let realm = Realm::new("acct_1", Mode::Live);
         let mut draft = Draft::behind(Head::default(), 10);
         draft
-            .add(&Entry::of_line(1, line).seal(GENESIS).unwrap())
+            .add(&Entry::from_line(1, line).seal(GENESIS).unwrap())
             .unwrap();
         let built = draft.build(&realm).unwrap().unwrap();
         let descriptor = Arc::new(built.descriptor);

@@ -259,7 +259,7 @@ pub async fn head_at(trail: &Trail<'_>, size: u64) -> Result<Option<Head>, Store
     }
     let entries = trail.read(size).await?;
     let last = entries.first().filter(|entry| {
-        let entry = Entry::of_json(&entry.json);
+        let entry = Entry::from_json(&entry.json);
         entry.is_some_and(|entry| entry.seq == size)
     });
     Ok(last.map(|entry| Head {

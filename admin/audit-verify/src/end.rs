@@ -62,7 +62,7 @@ impl KnownEnd {
     ///
     /// # Errors
     /// [`Broken`] with a sentence about the note.
-    pub fn of_note(source: Source, note: &str, key: PublicKey, origin: &str) -> Result<Self, Broken> {
+    pub fn from_note(source: Source, note: &str, key: PublicKey, origin: &str) -> Result<Self, Broken> {
         let Checkpoint {
             size, hash, later, ..
         } = key.verify(note, origin).map_err(|why| bad(source, why))?;
@@ -75,7 +75,7 @@ impl KnownEnd {
     }
 
     /// Returns the largest end that a checkpoint in the archive contains.
-    pub fn of_archive(note: &Checkpoint) -> Self {
+    pub fn from_archive(note: &Checkpoint) -> Self {
         let CheckpointEnd { size, hash } = note.end();
         Self {
             source: Source::Archive,

@@ -41,7 +41,7 @@ impl Agent {
         };
         let Target { account, agent, mode } = target;
         context.account(&account).await?;
-        let scope = Scope::of_operator(&account, mode);
+        let scope = Scope::from_operator(&account, mode);
         let outcome = set_frozen(&context.store, &scope, &agent, freeze).await?;
         let (changed, text) = match outcome {
             Frozen::Done => (

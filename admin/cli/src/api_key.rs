@@ -184,7 +184,7 @@ async fn revoke(context: &Context, account: &str, id: &str) -> Result<Report, Fa
     let key = Record::read(&context.store, &keys, id)
         .await?
         .ok_or_else(missing)?;
-    let scope = Scope::of_operator(account, key.mode);
+    let scope = Scope::from_operator(account, key.mode);
     match api_key::revoke(&context.store, &scope, id).await? {
         true => Ok(Report::new(
             format!("API key {id} is revoked; the next request with it is refused."),

@@ -261,7 +261,9 @@ impl Args {
     ) -> Result<Report, Failure> {
         let lines = fixtures::lines(text)?;
         if !self.check {
-            return self.fire(plan, &Fixtures::of_file(text, &[])?, None, stop).await;
+            return self
+                .fire(plan, &Fixtures::from_file(text, &[])?, None, stop)
+                .await;
         }
         let store = open_store(&settings)?;
         let mut owners = Vec::new();
@@ -272,7 +274,7 @@ impl Args {
                 None => None,
             });
         }
-        let fixtures = Fixtures::of_file(text, &owners)?;
+        let fixtures = Fixtures::from_file(text, &owners)?;
         self.fire(plan, &fixtures, Some(&store), stop).await
     }
 

@@ -98,7 +98,7 @@ impl Make {
     async fn run(self, context: &Context) -> Result<Report, Failure> {
         context.account(&self.account).await?;
         context.learn_version(&self.account).await;
-        let scope = Scope::of_operator(&self.account, self.mode);
+        let scope = Scope::from_operator(&self.account, self.mode);
         for _ in 0..WALLET_ATTEMPTS {
             match self.attempt(context, &scope).await? {
                 Made::Done { deposit, again } => {
@@ -198,7 +198,7 @@ impl DepositName {
     async fn confirm(self, context: &Context, arrived: Option<Nanos>) -> Result<Report, Failure> {
         let realm = self.realm(context).await?;
         context.learn_version(realm.account()).await;
-        let scope = Scope::of_operator(realm.account(), realm.mode());
+        let scope = Scope::from_operator(realm.account(), realm.mode());
         if let Some(arrived) = arrived {
             self.check_amount(context, &realm, arrived).await?;
         }
@@ -217,7 +217,7 @@ impl DepositName {
     async fn cancel(self, context: &Context) -> Result<Report, Failure> {
         let realm = self.realm(context).await?;
         context.learn_version(realm.account()).await;
-        let scope = Scope::of_operator(realm.account(), realm.mode());
+        let scope = Scope::from_operator(realm.account(), realm.mode());
         match cancel(&context.store, &scope, &self.reference).await? {
             Cancelled::Done { deposit, again } => {
                 let again = again.then_some("it was cancelled before");

@@ -163,7 +163,7 @@ async fn rotate_webhooks(
     tally: &mut Tally,
 ) -> Result<(), Failure> {
     let store = &context.store;
-    let scope = Scope::of_operator(realm.account(), realm.mode());
+    let scope = Scope::from_operator(realm.account(), realm.mode());
     for WebhookRecord { id, .. } in WebhookRecord::all(store, realm).await? {
         let owner = WebhookSecretOf {
             account: realm.account(),

@@ -181,7 +181,7 @@ pub(super) fn amount(text: &str) -> Result<Nanos, String> {
 
 /// Parses a wallet: its number, its id, an agent's id, or `user` (decision D61).
 pub(super) fn wallet(text: &str) -> Result<WalletName, String> {
-    WalletName::of_word(text)
+    WalletName::from_word(text)
         .ok_or_else(|| "a wallet is named by its number, its id `wal_…`, an agent's id, or `user`".to_owned())
 }
 

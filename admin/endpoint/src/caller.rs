@@ -82,7 +82,7 @@ impl Caller {
     ) -> Result<Self, Problem> {
         let missing = match credential::key_hash(headers) {
             Ok(hash) => {
-                let caller = Self::of_key(admission, &hash, client).await?;
+                let caller = Self::from_key(admission, &hash, client).await?;
                 // The key's own mode applies, but an unknown mode is refused nevertheless.
                 session::mode(headers)?;
                 return Ok(caller);
@@ -91,7 +91,7 @@ impl Caller {
             Err(problem) => return Err(problem),
         };
         match (Sent::from_headers(headers), access) {
-            (Sent::Token(token), _) => Self::of_session(admission, method, headers, &token).await,
+            (Sent::Token(token), _) => Self::from_session(admission, method, headers, &token).await,
             (Sent::Malformed, _) => Err(session::ended(admission)),
             (Sent::Nothing, Access::Session(_)) => Err(Code::SessionRequired.into()),
             (Sent::Nothing, _) => Err(missing),
@@ -99,7 +99,7 @@ impl Caller {
     }
 
     /// Returns the caller of a session. The allowed addresses of API keys do not apply to it.
-    async fn of_session(
+    async fn from_session(
         admission: &Admission,
         method: &Method,
         headers: &HeaderMap,
@@ -122,7 +122,7 @@ impl Caller {
         })
     }
 
-    async fn of_key(admission: &Admission, hash: &str, client: Option<IpAddr>) -> Result<Self, Problem> {
+    async fn from_key(admission: &Admission, hash: &str, client: Option<IpAddr>) -> Result<Self, Problem> {
         let (sane, owner) = tokio::join!(
             admission.health.trusted(&admission.store),
             ApiKeyOwner::find(&admission.store, hash)
@@ -203,14 +203,14 @@ impl Caller {
             Access::Public => Role::Viewer,
         };
         match &self.credential {
-            Credential::Key { .. } => Authority::of_key(&self.account, &self.actor),
+            Credential::Key { .. } => Authority::from_key(&self.account, &self.actor),
             Credential::Session { id, email, .. } => {
                 let session = SessionOfUser {
                     session: id,
                     user: &self.actor,
                     email,
                 };
-                Authority::of_session(&self.account, &session, least)
+                Authority::from_session(&self.account, &session, least)
             }
         }
     }

@@ -49,7 +49,7 @@ pub(crate) struct Reserved {
 
 impl SharedMemory {
     /// Creates room for `max` bytes of request bodies (`admin.max_buffered_bytes`).
-    pub fn of_bodies(max: usize) -> Arc<Self> {
+    pub fn for_bodies(max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
             one_max: BODY_MAX,
@@ -63,7 +63,7 @@ impl SharedMemory {
     }
 
     /// Creates room for [`ANSWERS_MAX`] bytes of answers.
-    pub fn of_answers() -> Arc<Self> {
+    pub fn for_answers() -> Arc<Self> {
         Arc::new(Self {
             max: ANSWERS_MAX,
             one_max: ANSWER_MAX,
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn an_account_takes_its_share_and_leaves_the_rest() {
-        let memory = SharedMemory::of_bodies(MAX);
+        let memory = SharedMemory::for_bodies(MAX);
         let mut first = Reserved::none(&memory, "acct_1", "key_1");
         first.grow(600).unwrap();
         let mut second = Reserved::none(&memory, "acct_1", "key_2");
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_caller_leaves_most_of_the_accounts_share_to_others() {
-        let memory = SharedMemory::of_bodies(32 * BODY_MAX);
+        let memory = SharedMemory::for_bodies(32 * BODY_MAX);
         let mut viewer: Vec<_> = (0..3)
             .map(|_| Reserved::none(&memory, "acct_1", "usr_1"))
             .collect();
@@ -195,13 +195,13 @@ mod tests {
         drop(viewer.remove(0));
         viewer[1].grow(BODY_MAX).unwrap();
         // If all memory is nearly used, one body of a caller still fits.
-        let (account, caller) = SharedMemory::of_bodies(4 * BODY_MAX).shares();
+        let (account, caller) = SharedMemory::for_bodies(4 * BODY_MAX).shares();
         assert_eq!((account, caller), (BODY_MAX, BODY_MAX));
     }
 
     #[test]
     fn all_bodies_together_take_no_more_than_there_is() {
-        let memory = SharedMemory::of_bodies(MAX);
+        let memory = SharedMemory::for_bodies(MAX);
         let mut all: Vec<_> = (0..5)
             .map(|n| Reserved::none(&memory, &format!("acct_{n}"), &format!("key_{n}")))
             .collect();
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn one_answer_can_take_an_accounts_share() {
-        let memory = SharedMemory::of_answers();
+        let memory = SharedMemory::for_answers();
         let mut first = Reserved::none(&memory, "acct_1", "usr_1");
         first.grow(ANSWER_MAX).unwrap();
         let mut second = Reserved::none(&memory, "acct_1", "usr_2");

@@ -69,10 +69,10 @@ const JSON_LINES: &str = "application/x-ndjson";
 impl Reply {
     fn new(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Self {
         let memory = body.len();
-        Self::of_body(status, content_type, Body::from(body), memory)
+        Self::from_body(status, content_type, Body::from(body), memory)
     }
 
-    const fn of_body(status: StatusCode, content_type: &'static str, body: Body, memory: usize) -> Self {
+    const fn from_body(status: StatusCode, content_type: &'static str, body: Body, memory: usize) -> Self {
         Self {
             status,
             body,
@@ -131,7 +131,7 @@ impl Reply {
         Ok(Self {
             file_name: Some(name.to_owned()),
             kept: (Some(read.sending()), None),
-            ..Self::of_body(
+            ..Self::from_body(
                 StatusCode::OK,
                 content_type,
                 Body::from_stream(body),
@@ -145,7 +145,7 @@ impl Reply {
     where
         E: std::error::Error + Send + Sync + 'static,
     {
-        Ok(Self::of_body(
+        Ok(Self::from_body(
             StatusCode::OK,
             JSON_LINES,
             Body::from_stream(body),
@@ -244,7 +244,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_is_counted_until_it_is_sent() {
-        let memory = SharedMemory::of_answers();
+        let memory = SharedMemory::for_answers();
         let reserved = || Reserved::none(&memory, "acct_1", "usr_1");
         let reply = |length| {
             Reply::file("a", JSON, vec![b'a'; length])

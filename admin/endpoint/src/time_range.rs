@@ -18,7 +18,7 @@ impl TimeRange {
     ///
     /// # Errors
     /// 400 names a timestamp that is malformed, and `from` if it is after `to`.
-    pub fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+    pub fn from_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
         let [from_ms, to_ms] = [time(query, "from")?, time(query, "to")?];
         require_order(["from", "to"], [from_ms, to_ms])?;
         Ok(Self { from_ms, to_ms })
@@ -61,7 +61,7 @@ mod tests {
         let query = pairs
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        TimeRange::of_query(&query.collect()).map_err(|problem| format!("{problem:?}"))
+        TimeRange::from_query(&query.collect()).map_err(|problem| format!("{problem:?}"))
     }
 
     #[test]

@@ -22,13 +22,13 @@ impl WalletName {
     pub(super) fn parse(json: &str) -> Option<Self> {
         match serde_json::from_str(json).ok()? {
             Value::Number(number) => number.as_u64().filter(|number| *number > 0).map(Self::Number),
-            Value::String(text) => Self::of_text(text),
+            Value::String(text) => Self::from_text(text),
             _ => None,
         }
     }
 
     /// Reads a text that is no number: an id, an agent or `user`.
-    fn of_text(text: String) -> Option<Self> {
+    fn from_text(text: String) -> Option<Self> {
         match text.starts_with(IdKind::Wallet.prefix()) {
             true => is_agent_id(&text).then_some(Self::Id(text)),
             false => (text == USER || is_agent_id(&text)).then_some(Self::Owner(text)),
@@ -36,16 +36,16 @@ impl WalletName {
     }
 
     /// Reads any name as one word, as on a command line.
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         match whole_number(word).filter(|number| *number > 0) {
             Some(number) => Some(Self::Number(number)),
-            None => Self::of_text(word.to_owned()),
+            None => Self::from_text(word.to_owned()),
         }
     }
 
     /// Reads a number or an id, as in a path or a query.
-    pub fn of_path(text: &str) -> Option<Self> {
-        Self::of_word(text).filter(|name| !matches!(name, Self::Owner(_)))
+    pub fn from_path(text: &str) -> Option<Self> {
+        Self::from_word(text).filter(|name| !matches!(name, Self::Owner(_)))
     }
 
     /// Returns the name as given, for fingerprints and messages.

@@ -210,7 +210,7 @@ impl<'a> Trail<'a> {
                 continue;
             };
             let old = self.entries(&numbers).await?;
-            entries.extend(old.iter().filter_map(|sealed| Entry::of_json(&sealed.json)));
+            entries.extend(old.iter().filter_map(|sealed| Entry::from_json(&sealed.json)));
             return Ok(entries);
         }
         Err(busy())

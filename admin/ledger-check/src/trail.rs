@@ -276,7 +276,7 @@ impl Pass<'_> {
             let wanted = usize::try_from(goal - verifier.end()).unwrap_or(usize::MAX);
             for sealed in entries.iter().take(wanted) {
                 let entry = match verifier.step(sealed.json.as_bytes()) {
-                    Ok(()) => Entry::of_json(&sealed.json),
+                    Ok(()) => Entry::from_json(&sealed.json),
                     Err(broken) => {
                         self.broken(account_mode, next.max(verifier.end() + 1), &broken.problem);
                         return Ok(false);

@@ -45,7 +45,7 @@ impl Fixtures {
     ///
     /// # Errors
     /// [`LoadTestError::Usage`] with the line, never the key.
-    pub fn of_file(text: &str, store_knows: &[Option<VirtualKeyOwner>]) -> Result<Self, LoadTestError> {
+    pub fn from_file(text: &str, store_knows: &[Option<VirtualKeyOwner>]) -> Result<Self, LoadTestError> {
         let mut fixtures = Self::default();
         for (number, (kind, key)) in lines(text)?.into_iter().enumerate() {
             let owner = store_knows.get(number).and_then(Option::as_ref);
@@ -142,7 +142,7 @@ mod tests {
             kinds,
             [RequestKind::Approved, RequestKind::Frozen, RequestKind::OverCap]
         );
-        let fixtures = Fixtures::of_file(&text, &[]).unwrap();
+        let fixtures = Fixtures::from_file(&text, &[]).unwrap();
         assert_eq!(
             (
                 fixtures.agents().len(),
@@ -162,7 +162,7 @@ mod tests {
             let error = lines(text).unwrap_err().to_string();
             assert!(error.contains(said) && !error.contains("secret"), "{error}");
         }
-        let none = Fixtures::of_file(&format!("frozen {KEY}"), &[])
+        let none = Fixtures::from_file(&format!("frozen {KEY}"), &[])
             .unwrap_err()
             .to_string();
         assert!(none.contains("approved"), "{none}");

@@ -34,7 +34,9 @@ async fn count(store: &Store, plans: &[String]) -> Result<usize, StoreError> {
     let accounts = Account::ids(store).await?;
     let mut found = 0;
     for some in accounts.chunks(ACCOUNTS_AT_ONCE) {
-        let mut answers = store.many(&Read::of_accounts(some, &["plan".to_owned()])).await?;
+        let mut answers = store
+            .many(&Read::for_accounts(some, &["plan".to_owned()]))
+            .await?;
         for _ in some {
             let plan: Option<(Option<String>,)> = answers.read();
             let plan = plan.and_then(|(plan,)| plan);

@@ -191,7 +191,7 @@ impl Dispatcher<'_> {
 /// Entries with their events.
 fn read_all(sealed: &[Sealed]) -> Result<VecDeque<Read>, StoreError> {
     let read = |sealed: &Sealed| {
-        let entry = Entry::of_json(&sealed.json);
+        let entry = Entry::from_json(&sealed.json);
         let entry = entry.ok_or_else(|| StoreError::unexpected("sealed entry"))?;
         let events = event::from_entry(&entry);
         Ok(Read { entry, events })
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_cannot_be_read_is_not_passed_over() {
-        let sealed = Entry::of_line(7, b"7 5 nonsense").seal("genesis").unwrap();
+        let sealed = Entry::from_line(7, b"7 5 nonsense").seal("genesis").unwrap();
         let broken = Sealed {
             json: "{".to_owned(),
             ..sealed.clone()

@@ -95,7 +95,7 @@ mod tests {
     fn coalesced_violations_say_how_many_and_since_when() {
         let line =
             "9 120005 D daily_limit allow_01KAH3V9J800000000000000AA 5 ,,,1:2:,,, acct_1 bot - vk_1 - m";
-        let entry = Entry::of_line(9, line.as_bytes());
+        let entry = Entry::from_line(9, line.as_bytes());
         let coalesced = Coalesced {
             count: 4,
             first_seq: 3,
@@ -149,7 +149,7 @@ mod tests {
         ];
         let mut seen = std::collections::BTreeSet::new();
         for line in lines {
-            let entry = Entry::of_line(1, line.as_bytes());
+            let entry = Entry::from_line(1, line.as_bytes());
             for event in event::from_entry(&entry) {
                 for name in RESERVED {
                     assert!(!event.data.contains_key(name), "{name} in {event:?}");

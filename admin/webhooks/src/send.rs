@@ -77,7 +77,7 @@ impl Sender {
     pub fn new(settings: &WebhookSettings) -> Result<Self, rustls::Error> {
         let resolver = Resolver::new(System::default(), settings.allow_private);
         let sender = Self::with(resolver, trust::system_roots(), settings.timeout_ms)?;
-        let registrar = Resolver::new(System::of_registrations(), settings.allow_private);
+        let registrar = Resolver::new(System::for_registrations(), settings.allow_private);
         let at_address = AT_ADDRESS_MAX.max(settings.requests_at_once);
         Ok(Self {
             registrar,
@@ -116,7 +116,7 @@ impl Sender {
         let took = began.elapsed().saturating_sub(waited);
         let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let (code, excerpt, failure) = match answer {
-            Ok((status, excerpt)) => (Some(status), excerpt, Failure::of_status(status)),
+            Ok((status, excerpt)) => (Some(status), excerpt, Failure::from_status(status)),
             Err(failure) => (None, None, Some(failure)),
         };
         Some(Attempt {

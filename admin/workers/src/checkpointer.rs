@@ -123,7 +123,7 @@ async fn run_round(worker: &Checkpointer, memory: &mut CheckpointerState) -> Res
 /// Returns the reachable chains whose size differs from that of their last checkpoint.
 async fn changed(memory: &CheckpointerState, batch: &Batch<'_>, ids: &[String]) -> Vec<Realm> {
     let fields = Mode::ALL.map(|mode| ModeField::AuditSeq.name(mode));
-    let mut answers = batch.many(&Read::of_accounts(ids, &fields)).await;
+    let mut answers = batch.many(&Read::for_accounts(ids, &fields)).await;
     let mut found = Vec::new();
     for id in ids {
         let sizes: Option<Vec<Option<u64>>> = answers.read();

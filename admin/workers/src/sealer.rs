@@ -215,7 +215,7 @@ async fn find_grown(memory: &mut SealerState, batch: &Batch<'_>, now_ms: Option<
     let fields = Mode::ALL
         .map(|mode| FIELDS.map(|field| field.name(mode)))
         .concat();
-    let mut answers = batch.many(&Read::of_accounts(&accounts, &fields)).await;
+    let mut answers = batch.many(&Read::for_accounts(&accounts, &fields)).await;
     let mut grown = Vec::new();
     memory.coalescing = false;
     for account in accounts {

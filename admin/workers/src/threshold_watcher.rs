@@ -137,7 +137,7 @@ async fn find_changed(
 ) -> Result<(), StoreError> {
     let accounts = memory.rotation.next(ACCOUNTS);
     let fields = ["version", "plan"].map(str::to_owned);
-    let reads = Read::of_accounts(&accounts, &fields);
+    let reads = Read::for_accounts(&accounts, &fields);
     let mut answers = store.many(&reads).await?;
     for account in accounts {
         let found: Option<(Option<String>, Option<String>)> = answers.read();

@@ -58,7 +58,7 @@ pub struct EndedStream {
 
 impl Bill {
     /// Computes the charge of a call by the provider's whole answer.
-    pub fn of_whole(request: &CallRequest, estimate: Nanos, answer: &Result<WholeAnswer, Failure>) -> Self {
+    pub fn from_whole(request: &CallRequest, estimate: Nanos, answer: &Result<WholeAnswer, Failure>) -> Self {
         let answer = answer.as_ref().ok();
         let identity = request.upstream.identity();
         if answer.is_some_and(|answer| identity.releases(answer.status)) {
@@ -81,7 +81,7 @@ impl Bill {
 
     /// Computes the charge of a stream that ended with `end`, at `held` if its usage is not that of the whole answer.
     /// The charge is then also at least the cost of the text seen, and of the usage so far.
-    pub fn of_stream(request: &CallRequest, held: Nanos, filter: &Filter, end: CallEnd) -> Self {
+    pub fn from_stream(request: &CallRequest, held: Nanos, filter: &Filter, end: CallEnd) -> Self {
         let json = filter.usage();
         let reader = request.usage_reader();
         let usage = json.and_then(|json| reader.tokens(json).ok());

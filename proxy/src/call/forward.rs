@@ -162,7 +162,7 @@ mod tests {
         let request = fixture.request();
         let outbound = request
             .upstream
-            .headers(&HeaderMap::new(), SentBody::of_whole(2), None);
+            .headers(&HeaderMap::new(), SentBody::from_length(2), None);
         let forwarder = &pipeline.forwarder;
         let forwarded = forwarder.forward(approved.unwrap(), &request, outbound, fixture.body());
         let Err(Rejection::Denied(denied)) = forwarded.await else {

@@ -66,7 +66,7 @@ impl CallCompleter {
             took: trace.stage_time(Stage::Upstream),
             stream: None,
         };
-        let bill = Bill::of_whole(request, hold.estimate, &answer);
+        let bill = Bill::from_whole(request, hold.estimate, &answer);
         let settled = self.settle(request, hold, bill, exchange, trace).await;
         let mut reply = match answer {
             Ok(answer) => approved::reply(answer.status, answer.headers, answer.body),

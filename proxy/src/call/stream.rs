@@ -248,7 +248,7 @@ impl StreamedCall {
         let took = reader.elapsed();
         trace.end_stage(Stage::Upstream);
         let call_end = end.call_end();
-        let bill = Bill::of_stream(&request, hold.estimate, reader.filter(), call_end);
+        let bill = Bill::from_stream(&request, hold.estimate, reader.filter(), call_end);
         let exchange = EndedExchange {
             end: call_end,
             result: end.upstream_result(),

@@ -49,7 +49,7 @@ fn is_websocket(head: &Parts) -> bool {
 pub fn find(offered: Offered, method: &Method, path: &str) -> Result<Route, NoRoute> {
     let row = offered
         .find(path)
-        .ok_or_else(|| NoRoute::of_path(offered, path))?;
+        .ok_or_else(|| NoRoute::from_path(offered, path))?;
     match method == row.method {
         true => Ok(row.route),
         false => Err(NoRoute::Method(row.method)),
@@ -61,7 +61,7 @@ const AZURE_PREFIXES: [&str; 2] = ["/openai/", "/v1/deployments/"];
 
 impl NoRoute {
     /// Classifies a path that is not in the table.
-    fn of_path(offered: Offered, path: &str) -> Self {
+    fn from_path(offered: Offered, path: &str) -> Self {
         if AZURE_PREFIXES.iter().any(|prefix| path.starts_with(prefix)) {
             Self::AzurePath
         } else if let Some(switch) = Offered::ALL.find(path).and_then(|row| row.switch.as_ref()) {

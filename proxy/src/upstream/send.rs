@@ -263,7 +263,7 @@ mod tests {
     }
 
     async fn send(upstream: &Upstream) -> Result<Box<OpenExchange>, NoAnswer> {
-        let headers = upstream.headers(&HeaderMap::new(), SentBody::of_whole(0), None);
+        let headers = upstream.headers(&HeaderMap::new(), SentBody::from_length(0), None);
         let headers = headers.authorize(Auth::Bearer, &SecretString::from("sk-1"));
         upstream.send("/v1", &headers.unwrap(), Bytes::new(), ()).await
     }

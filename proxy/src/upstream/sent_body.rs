@@ -14,7 +14,7 @@ pub struct SentBody {
 impl SentBody {
     /// Creates that of a request without a stream.
     #[cfg(test)]
-    pub const fn of_whole(length: usize) -> Self {
+    pub const fn from_length(length: usize) -> Self {
         Self {
             length,
             streams: false,

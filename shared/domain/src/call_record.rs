@@ -90,7 +90,7 @@ pub struct Measures {
 
 impl CallRecord {
     /// Reads the record from its entry; `None` if the entry is not about a call.
-    pub fn of_entry(entry: &Entry) -> Option<Self> {
+    pub fn from_entry(entry: &Entry) -> Option<Self> {
         if !KINDS.contains(&entry.kind.as_str()) {
             return None;
         }
@@ -200,8 +200,8 @@ mod tests {
     const AT_MS: u64 = 1_795_305_540_000;
 
     fn record(rest: &str) -> CallRecord {
-        let entry = Entry::of_line(7, format!("7 {AT_MS} {rest}").as_bytes());
-        CallRecord::of_entry(&entry).unwrap()
+        let entry = Entry::from_line(7, format!("7 {AT_MS} {rest}").as_bytes());
+        CallRecord::from_entry(&entry).unwrap()
     }
 
     #[test]
@@ -230,11 +230,11 @@ mod tests {
     #[test]
     fn what_was_measured_is_read_and_what_was_not_stays_unknown() {
         let line = format!("7 {AT_MS} A settled 120 {ID} H 200 20777 202611 0 ,,,,,, {MEMO}");
-        let mut entry = Entry::of_line(7, line.as_bytes());
+        let mut entry = Entry::from_line(7, line.as_bytes());
         let call = json!({"endpoint": "responses", "stream": true, "upstream": null, "inputTokens": 12, "cachedTokens": null,
             "outputTokens": 3, "latencyMs": 812, "firstByteMs": 140, "end": "completed", "extensions": 2});
         entry.data.insert("call".to_owned(), call);
-        let measures = CallRecord::of_entry(&entry).unwrap().measures;
+        let measures = CallRecord::from_entry(&entry).unwrap().measures;
         assert_eq!(
             (measures.endpoint.as_deref(), measures.stream),
             (Some("responses"), Some(true))
@@ -274,7 +274,10 @@ mod tests {
         );
         let freeze =
             format!(r#"7 {AT_MS} {{"type":"agent.frozen","agentId":"bot","actor":"k","data":{{}}}}"#);
-        assert_eq!(CallRecord::of_entry(&Entry::of_line(7, freeze.as_bytes())), None);
+        assert_eq!(
+            CallRecord::from_entry(&Entry::from_line(7, freeze.as_bytes())),
+            None
+        );
     }
 
     #[test]
@@ -283,7 +286,7 @@ mod tests {
         let line = format!(
             r#"7 {AT_MS} {{"type":"decisions.denied","agentId":"bot","actor":"vk_1","data":{data}}}"#
         );
-        let window = CallRecord::of_entry(&Entry::of_line(7, line.as_bytes())).unwrap();
+        let window = CallRecord::from_entry(&Entry::from_line(7, line.as_bytes())).unwrap();
         assert_eq!(window.id, "deny_01KAH3V9J80000000000000001");
         assert_eq!((window.calls(), window.denials()), (0, 27));
         assert_eq!((window.outcome.as_str(), window.model), (DENIED, None));

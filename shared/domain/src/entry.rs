@@ -65,7 +65,7 @@ pub struct Sealed {
 impl Entry {
     /// Parses the line at position `seq`: `<seq> <at_ms> <rest>`. A malformed line, or one with another number, becomes
     /// an entry of the type [`UNREADABLE`], so that no line can stop the chain.
-    pub fn of_line(seq: u64, line: &[u8]) -> Self {
+    pub fn from_line(seq: u64, line: &[u8]) -> Self {
         let text = std::str::from_utf8(line).ok();
         text.and_then(|text| read(seq, text))
             .unwrap_or_else(|| unreadable(seq, line))
@@ -109,7 +109,7 @@ impl Entry {
     }
 
     /// Parses a JSON object written by [`Entry::seal`].
-    pub fn of_json(json: &str) -> Option<Self> {
+    pub fn from_json(json: &str) -> Option<Self> {
         let mut value: Map<String, Value> = serde_json::from_str(json).ok()?;
         let text = |value: Option<Value>| match value {
             Some(Value::String(text)) => Some(text),

@@ -174,7 +174,7 @@ mod tests {
     const ID: &str = "allow_01KAH3V9J80000000000000001";
 
     fn entry(at_ms: u64, rest: &str) -> Entry {
-        let entry = Entry::of_line(7, format!("7 {at_ms} {rest}").as_bytes());
+        let entry = Entry::from_line(7, format!("7 {at_ms} {rest}").as_bytes());
         assert_ne!(entry.kind, crate::entry::UNREADABLE, "{rest}");
         entry
     }

@@ -36,7 +36,7 @@ pub fn long_text(seq: u64, line: &[u8]) -> u64 {
     if beyond == 0 || !is_change(line) {
         return 0;
     }
-    let kind = Entry::of_line(seq, line).kind;
+    let kind = Entry::from_line(seq, line).kind;
     match kind == ACCOUNT_CREATED || ARRIVAL_ENTRIES.contains(&kind.as_str()) {
         true => 0,
         false => beyond,

@@ -47,7 +47,7 @@ pub enum Lack {
 
 impl Authority {
     /// Creates the authority of the API key `key_id`, which lasts until the key is revoked.
-    pub fn of_key(account: &str, key_id: &str) -> Self {
+    pub fn from_key(account: &str, key_id: &str) -> Self {
         let account = AccountKeys::new(account);
         Self {
             record: account.record(),
@@ -58,7 +58,7 @@ impl Authority {
 
     /// Creates the authority of a session. It lasts while the session exists and its user has at least the role
     /// `least`.
-    pub fn of_session(account: &str, session: &SessionOfUser<'_>, least: Role) -> Self {
+    pub fn from_session(account: &str, session: &SessionOfUser<'_>, least: Role) -> Self {
         let SessionOfUser { session, user, email } = session;
         let account = AccountKeys::new(account);
         let roles = Role::ALL.iter().rev().filter(|role| **role >= least);
@@ -118,7 +118,7 @@ mod tests {
     #[tokio::test]
     async fn an_authority_binds_changes_of_its_own_account_while_it_is_in_force() {
         let [own, other] = ["acct_1", "acct_2"].map(|id| AccountKeys::new(id).record());
-        let authority = Authority::of_session(
+        let authority = Authority::from_session(
             "acct_1",
             &SessionOfUser {
                 session: "ses_1",

@@ -62,7 +62,7 @@ impl Read {
     }
 
     /// Reads the same fields of the record of each account.
-    pub fn of_accounts(accounts: &[String], fields: &[String]) -> Vec<Self> {
+    pub fn for_accounts(accounts: &[String], fields: &[String]) -> Vec<Self> {
         let keys = accounts.iter().map(|account| AccountKeys::new(account));
         keys.map(|keys| Self::fields(keys.bucket(), keys.record(), fields))
             .collect()

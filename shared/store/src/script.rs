@@ -91,7 +91,7 @@ impl Script {
     ) -> Self {
         let inputs = match kind {
             ScriptKind::Timeless | ScriptKind::Timed => Names::new(keys, args),
-            ScriptKind::Change => Names::of_change(keys, args),
+            ScriptKind::Change => Names::for_change(keys, args),
         };
         let parts = [&[kind.beginning()], parts].concat();
         Self::new(name, kind, when_full, inputs, &parts)

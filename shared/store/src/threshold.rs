@@ -34,7 +34,7 @@ impl LimitUsage {
     /// Returns the limits of an account of which a threshold is reached, the highest share first. `tracked_limit` is
     /// the plan's limit of tracked USD.
     pub fn reached(survey: &Survey, account: &AccountCounters, tracked_limit: Option<Nanos>) -> Vec<Self> {
-        let plan = Self::of_limit(Watched::Plan, None, account.tracked, tracked_limit);
+        let plan = Self::from_limit(Watched::Plan, None, account.tracked, tracked_limit);
         let agents = survey.agents.iter().flat_map(|agent| {
             let limits = agent.own_limits.unwrap_or(account.limits);
             let limits = if limits.is_enabled {
@@ -43,9 +43,9 @@ impl LimitUsage {
                 WatchedLimits::default()
             };
             [
-                Self::of_limit(Watched::Day, Some(agent), agent.day, limits.day),
-                Self::of_limit(Watched::Month, Some(agent), agent.month, limits.month),
-                Self::of_limit(Watched::Spend, Some(agent), agent.wallet_day, agent.spend_limit),
+                Self::from_limit(Watched::Day, Some(agent), agent.day, limits.day),
+                Self::from_limit(Watched::Month, Some(agent), agent.month, limits.month),
+                Self::from_limit(Watched::Spend, Some(agent), agent.wallet_day, agent.spend_limit),
             ]
         });
         let mut all: Vec<Self> = agents.chain([plan]).flatten().collect();
@@ -54,7 +54,7 @@ impl LimitUsage {
     }
 
     /// Returns the usage; `None` without a limit, or below its lowest threshold.
-    fn of_limit(
+    fn from_limit(
         watched: Watched,
         agent: Option<&AgentSummary>,
         spent: Nanos,

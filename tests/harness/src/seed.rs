@@ -175,7 +175,7 @@ impl SeedAccount {
         let lines: Vec<String> = self.seed.store.command(&range).await.expect("an audit trail");
         let entries = lines.iter().map(|line| {
             let (seq, _) = line.split_once(' ').expect("a number");
-            Entry::of_line(seq.parse().expect("a number"), line.as_bytes())
+            Entry::from_line(seq.parse().expect("a number"), line.as_bytes())
         });
         let entries: Vec<Entry> = entries.collect();
         for (at, entry) in entries.iter().enumerate() {

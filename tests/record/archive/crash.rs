@@ -59,10 +59,10 @@ async fn all_is_there(fixture: &Fixture, written: &BTreeMap<u64, String>) {
             break;
         }
         for sealed in part {
-            let entry = Entry::of_json(&sealed.json).unwrap();
+            let entry = Entry::from_json(&sealed.json).unwrap();
             assert_eq!((entry.seq, entry.seal(&before).as_ref()), (next, Some(&sealed)));
             if let Some(line) = written.get(&next) {
-                let written = Entry::of_line(next, format!("{next} {line}").as_bytes());
+                let written = Entry::from_line(next, format!("{next} {line}").as_bytes());
                 assert_eq!(written.seal(&before).as_ref(), Some(&sealed));
             }
             if entry.kind.starts_with("decision.") {

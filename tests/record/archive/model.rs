@@ -51,7 +51,7 @@ fn filters(fixture: &Fixture, count: u64) -> Vec<Filter<'static>> {
 /// Sealed entries, each with what it says.
 fn opened(all: &[Sealed]) -> Vec<(Sealed, Entry)> {
     let opened = all.iter().map(|sealed| {
-        let entry = Entry::of_json(&sealed.json).unwrap();
+        let entry = Entry::from_json(&sealed.json).unwrap();
         (sealed.clone(), entry)
     });
     opened.collect()
@@ -176,7 +176,7 @@ async fn a_chain_is_verified_from_its_segments_and_manifests_alone() {
         let opened = Segment::open(&manifest.segment, &bytes).unwrap();
         assert_eq!(manifest.segment.previous_hash, before);
         for line in opened.from(next, u64::MAX) {
-            let entry = Entry::of_json(&line.json).unwrap();
+            let entry = Entry::from_json(&line.json).unwrap();
             assert_eq!((entry.seq, entry.seal(&before).unwrap()), (next, line.clone()));
             before = hex::encode(line.hash);
             next += 1;

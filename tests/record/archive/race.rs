@@ -122,7 +122,7 @@ async fn sealing_and_archiving_at_once_keep_every_entry_what_it_is() {
     assert_eq!(all.len() as u64, COUNT);
     let kinds: BTreeSet<String> = all
         .iter()
-        .map(|sealed| Entry::of_json(&sealed.json).unwrap().kind)
+        .map(|sealed| Entry::from_json(&sealed.json).unwrap().kind)
         .collect();
     assert_eq!(kinds, KINDS.map(str::to_owned).into());
 }

@@ -135,7 +135,7 @@ async fn signed(api: &ApiState, archive: &Archive, realm: &Realm) -> Signed {
         Ok(largest) => Signed {
             known: largest
                 .iter()
-                .map(|found| KnownEnd::of_archive(&found.checkpoint))
+                .map(|found| KnownEnd::from_archive(&found.checkpoint))
                 .collect(),
             bad: None,
             warning: largest.and_then(|found| found.warning()),

@@ -19,7 +19,7 @@ pub(crate) const EXPORT_MAX: u64 = 100_000;
 /// # Errors
 /// 400, also if there are more than [`EXPORT_MAX`] entries to read; 409 or 503 without a turn; 503.
 pub async fn export(call: Call) -> Answer {
-    let filter = CallFilter::of_query(&call.query(&filter::names())?)?;
+    let filter = CallFilter::from_query(&call.query(&filter::names())?)?;
     let read = call.large_read().await?;
     call_trail::for_call(&call).seal().await?;
     let selection = filter.selection(call.state.store.clock_spread_ms());

@@ -113,9 +113,9 @@ impl CallFilter {
     ///
     /// # Errors
     /// 400 with the name of a malformed parameter.
-    pub(super) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+    pub(super) fn from_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
         let names = Self::confirmed(query)?;
-        let TimeRange { from_ms, to_ms } = TimeRange::of_query(query)?;
+        let TimeRange { from_ms, to_ms } = TimeRange::from_query(query)?;
         let charged = [day(query, "chargedFrom")?, day(query, "chargedTo")?];
         require_order(["chargedFrom", "chargedTo"], charged)?;
         let [charged_from, charged_to] = charged;

@@ -194,7 +194,7 @@ pub(super) fn entry_of_hold(id: &str, account: &str, text: &str) -> Result<Optio
     }
     let (outcome, estimate) = (HoldOutcome::Estimated.as_str(), hold.estimate.get());
     let line = format!("0 0 A {outcome} {estimate} {id} {text}");
-    let entry = Entry::of_line(0, line.as_bytes());
+    let entry = Entry::from_line(0, line.as_bytes());
     if entry.id == id { Ok(Some(entry)) } else { Err(()) }
 }
 

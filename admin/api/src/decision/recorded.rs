@@ -12,7 +12,7 @@ pub(super) struct Recorded {
 
 impl Recorded {
     pub(super) fn from_sealed(sealed: &Sealed) -> Option<Self> {
-        let entry = Entry::of_json(&sealed.json)?;
+        let entry = Entry::from_json(&sealed.json)?;
         let head = Head {
             seq: entry.seq,
             hash: Some(sealed.hash),

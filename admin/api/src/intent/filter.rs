@@ -43,7 +43,7 @@ pub(super) fn read(query: &BTreeMap<String, String>) -> Result<(IntentIndex<'_>,
     if let Some(agent) = agent.filter(|agent| *agent != USER) {
         require_agent_id("agentId", agent)?;
     }
-    let TimeRange { from_ms, to_ms } = TimeRange::of_query(query)?;
+    let TimeRange { from_ms, to_ms } = TimeRange::from_query(query)?;
     let mut filter = IntentFilter {
         agent,
         kind,

@@ -31,7 +31,7 @@ impl RunFilter {
     ///
     /// # Errors
     /// 400 for an unknown status.
-    pub(super) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+    pub(super) fn from_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
         match query.get("status").map(String::as_str) {
             None => Ok(Self::All),
             Some(PAUSED) => Ok(Self::Paused),

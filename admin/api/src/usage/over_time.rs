@@ -106,7 +106,7 @@ pub async fn get(call: Call) -> Answer {
     .concat();
     let query = call.query(&known)?;
     let as_csv = filter::word(&query, "format", ["json", "csv"])?.is_some_and(|word| word == "csv");
-    let usage_query = UsageQuery::of_query(&call, &query).await?;
+    let usage_query = UsageQuery::from_query(&call, &query).await?;
     let paging = call.paging(&query, "usage")?;
     let read = call.large_read().await?;
     if !as_csv {
@@ -183,14 +183,14 @@ async fn answer(call: &Call, usage_query: &UsageQuery, paging: &Paging) -> Answe
 }
 
 impl UsageQuery {
-    async fn of_query(call: &Call, query: &BTreeMap<String, String>) -> Result<Self, Problem> {
-        let interval = Interval::of_query(query)?;
+    async fn from_query(call: &Call, query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+        let interval = Interval::from_query(query)?;
         let group = filter::value(query, "groupBy", Group::ALL.map(Group::as_str), Group::parse)?;
         let now_ms = server_clock::now_ms(&call.state.store).await?;
         Ok(Self {
             group: group.unwrap_or(Group::Model),
             interval,
-            span: Span::of_query(query, interval, now_ms)?,
+            span: Span::from_query(query, interval, now_ms)?,
             filter: CallFilter::confirmed(query)?,
         })
     }

@@ -104,7 +104,7 @@ async fn of_owner(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Optio
 /// # Errors
 /// 400 for what is neither a number nor an id, 503.
 pub(crate) async fn of_query(call: &Call, text: &str) -> Result<Option<WalletPlace>, Problem> {
-    let name = WalletName::of_path(text)
+    let name = WalletName::from_path(text)
         .ok_or_else(|| Problem::validation("walletId must be the number of a wallet or its id `wal_…`."))?;
     Ok(WalletPlace::find(&call.state.store, &name.text()).await?)
 }

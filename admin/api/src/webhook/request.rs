@@ -47,7 +47,7 @@ pub(super) async fn require_receiver(call: &Call, url: &str) -> Result<(), Probl
 
 impl Request {
     /// Reads a body that registers a webhook.
-    pub(super) fn of_new(body: &Fields<'_>) -> Result<Self, Problem> {
+    pub(super) fn from_new(body: &Fields<'_>) -> Result<Self, Problem> {
         body.require_only(&["url", "events", "secret", "description"])?;
         let request = Self::parse(body)?;
         for (name, absent) in [
@@ -63,7 +63,7 @@ impl Request {
     }
 
     /// Parses the body of a change.
-    pub(super) fn of_change(body: &Fields<'_>) -> Result<Self, Problem> {
+    pub(super) fn from_change(body: &Fields<'_>) -> Result<Self, Problem> {
         body.require_only(&["url", "events", "secret", "description", "status"])?;
         let request = Self::parse(body)?;
         let nothing = request.changes().is_empty() && request.secret.is_none();
@@ -191,7 +191,7 @@ mod tests {
 
     fn new(body: &str) -> Result<Request, String> {
         let fields = Fields::parse(body.as_bytes()).unwrap();
-        Request::of_new(&fields).map_err(|problem| problem.message().to_owned())
+        Request::from_new(&fields).map_err(|problem| problem.message().to_owned())
     }
 
     #[test]

@@ -174,7 +174,7 @@ impl Segment {
 /// The record of the decision that an entry is about, if it is about one; `None` when it makes no sense.
 pub(super) fn decision(line: &Line<'_>, json: &str) -> Option<Option<String>> {
     let is_window = line.kind == denial_window::KIND;
-    let window = is_window.then(|| Entry::of_json(json));
+    let window = is_window.then(|| Entry::from_json(json));
     let id = match &window {
         Some(entry) => entry.as_ref()?.decision_id(),
         None => line.id.as_ref(),
@@ -205,7 +205,7 @@ pub fn decompress(bytes: &[u8], length: u64) -> Result<String, String> {
 fn prove(text: &str, descriptor: &Descriptor) -> Result<(), String> {
     let mut before = descriptor.previous_hash.clone();
     for (line, seq) in text.lines().zip(descriptor.first..) {
-        let sealed = Entry::of_json(line).and_then(|entry| entry.seal(&before));
+        let sealed = Entry::from_json(line).and_then(|entry| entry.seal(&before));
         let sealed = sealed
             .filter(|sealed| sealed.json == line)
             .ok_or_else(|| format!("its bytes are not those that were archived, from entry {seq} on"))?;

@@ -21,7 +21,7 @@ fn chain(agents: impl Iterator<Item = String>, text: &str) -> Vec<Sealed> {
                 r#"{seq} {} {{"type":"agent.frozen","agentId":"{agent}","actor":"key_1","data":{{"text":"{text}"}}}}"#,
                 seq * 1000
             );
-            let sealed = Entry::of_line(seq, line.as_bytes()).seal(&before).unwrap();
+            let sealed = Entry::from_line(seq, line.as_bytes()).seal(&before).unwrap();
             before = hex::encode(sealed.hash);
             sealed
         })
@@ -46,7 +46,7 @@ fn a_manifest_finds_the_record_of_a_rate_window() {
         let line = format!(
             r#"1 1000 {{"type":"{kind}","agentId":"bot","actor":"vk_1","data":{{"decisionId":"{window}","count":3}}}}"#
         );
-        let sealed = Entry::of_line(1, line.as_bytes()).seal(GENESIS).unwrap();
+        let sealed = Entry::from_line(1, line.as_bytes()).seal(GENESIS).unwrap();
         let built = filled(&[sealed], 10).build(&realm()).unwrap().unwrap();
         let manifest: Manifest = serde_json::from_slice(&built.manifest).unwrap();
         manifest.find(window)

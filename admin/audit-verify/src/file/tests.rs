@@ -21,7 +21,7 @@ fn chain(count: u64) -> Vec<String> {
             r#"{seq} {} {{"type":"agent.updated","agentId":"b","actor":"k","data":{{"n":{seq},"é":[0.5,null]}}}}"#,
             1_795_000_000_000 + seq
         );
-        let sealed = Entry::of_line(seq, line.as_bytes()).seal(&previous).unwrap();
+        let sealed = Entry::from_line(seq, line.as_bytes()).seal(&previous).unwrap();
         previous = hex::encode(sealed.hash);
         sealed.json
     };
@@ -107,7 +107,7 @@ fn lines_that_cannot_be_meant_are_named() {
 
 #[test]
 fn an_entry_whose_line_could_not_be_read_is_a_break() {
-    let sealed = Entry::of_line(1, b"nonsense").seal(GENESIS).unwrap();
+    let sealed = Entry::from_line(1, b"nonsense").seal(GENESIS).unwrap();
     assert_eq!(first_broken(sealed.json), Some(1));
 }
 

@@ -92,7 +92,7 @@ impl Verify {
             .add_archived(&context.settings, &self.trail_args, key)
             .await;
         if let Some(note) = self.checkpoint.as_deref().map(note_of).transpose()? {
-            against.add(KnownEnd::of_note(
+            against.add(KnownEnd::from_note(
                 Source::Note,
                 &note,
                 key,
@@ -205,7 +205,7 @@ impl Verify {
             },
         };
         let mut against = Against::default();
-        against.add(KnownEnd::of_note(
+        against.add(KnownEnd::from_note(
             Source::Note,
             note,
             key,
@@ -264,7 +264,7 @@ impl Against {
         match checkpoints.largest().await {
             Ok(found) => {
                 self.warnings.extend(found.as_ref().and_then(Largest::warning));
-                let known = found.map(|found| KnownEnd::of_archive(&found.checkpoint));
+                let known = found.map(|found| KnownEnd::from_archive(&found.checkpoint));
                 self.known.extend(known);
             }
             Err(error) if error.is_tampering() => self.add(Err(Broken {

@@ -19,7 +19,7 @@ pub(super) async fn rotate_factors(
     tally: &mut Tally,
 ) -> Result<(), Failure> {
     let keys = AccountKeys::new(account);
-    let scope = Scope::of_operator(account, Mode::Live);
+    let scope = Scope::from_operator(account, Mode::Live);
     for listed in Stored::list(&context.store, &keys).await? {
         let mut known = Some(listed);
         for _ in 0..ATTEMPTS {

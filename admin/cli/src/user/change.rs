@@ -76,7 +76,7 @@ impl FoundUser {
     }
 
     pub(super) fn scope(&self) -> Scope<'_> {
-        Scope::of_operator(&self.owner.account, Mode::Live)
+        Scope::from_operator(&self.owner.account, Mode::Live)
     }
 
     /// Returns the JSON document of a command on the user, with the fields of `more`.

@@ -156,7 +156,7 @@ impl Trail<'_> {
             (CallsPosition::Below(before), _) => before,
         };
         let entries = self.call_entries(selection, before, count as u64).await?;
-        let mut calls: Vec<CallRecord> = entries.found.iter().filter_map(CallRecord::of_entry).collect();
+        let mut calls: Vec<CallRecord> = entries.found.iter().filter_map(CallRecord::from_entry).collect();
         self.unite(&mut calls).await?;
         Ok(Step {
             calls,
@@ -183,7 +183,7 @@ impl Trail<'_> {
         let entries = entries
             .iter()
             .rev()
-            .filter_map(|sealed| Entry::of_json(&sealed.json));
+            .filter_map(|sealed| Entry::from_json(&sealed.json));
         let fits = |entry: &Entry| {
             selection.kinds.contains(&entry.kind.as_str())
                 && selection.agent.is_none_or(|agent| entry.agent.as_deref() == Some(agent))
@@ -194,7 +194,7 @@ impl Trail<'_> {
         };
         let mut calls: Vec<CallRecord> = entries
             .filter(fits)
-            .filter_map(|entry| CallRecord::of_entry(&entry))
+            .filter_map(|entry| CallRecord::from_entry(&entry))
             .collect();
         self.unite(&mut calls).await?;
         Ok(Step {
@@ -307,7 +307,7 @@ impl Trail<'_> {
             found.extend(
                 numbered
                     .drain(..)
-                    .filter_map(|(_, sealed)| Entry::of_json(&sealed.json)),
+                    .filter_map(|(_, sealed)| Entry::from_json(&sealed.json)),
             );
             if goes_on {
                 return Ok(Entries { found, next: last });
@@ -330,7 +330,7 @@ impl Trail<'_> {
         }
         let mut united: HashMap<String, (CallRecord, CallRecord)> = HashMap::new();
         for entry in self.entries_of_decisions(&ids).await? {
-            let Some(call) = CallRecord::of_entry(&entry) else {
+            let Some(call) = CallRecord::from_entry(&entry) else {
                 continue;
             };
             let (first, last) = united

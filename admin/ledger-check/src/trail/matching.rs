@@ -159,7 +159,7 @@ mod tests {
             r#"{seq} {} {{"type":"{kind}","agentId":"bot","actor":"key_1","data":{data}}} {words}"#,
             seq * 10
         );
-        let entry = Entry::of_line(seq, line.trim_end().as_bytes());
+        let entry = Entry::from_line(seq, line.trim_end().as_bytes());
         assert_eq!(entry.kind, kind, "{line}");
         entry
     }

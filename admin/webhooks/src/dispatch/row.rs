@@ -158,7 +158,7 @@ mod tests {
         let line = format!("{seq} {at_ms} nonsense");
         let entry = Entry {
             at_ms,
-            ..Entry::of_line(seq, line.as_bytes())
+            ..Entry::from_line(seq, line.as_bytes())
         };
         Read {
             entry,

@@ -70,7 +70,7 @@ impl Lookup for System {
 
 impl System {
     /// Creates a resolver for the registration of webhooks, with separate limits.
-    pub(crate) fn of_registrations() -> Self {
+    pub(crate) fn for_registrations() -> Self {
         Self::new(REGISTRATIONS_AT_ONCE)
     }
 
@@ -217,7 +217,7 @@ mod tests {
             BEGUN.fetch_add(1, Ordering::SeqCst);
             std::future::pending().await
         }
-        let system = System::of_registrations();
+        let system = System::for_registrations();
         for account in 0..SHARES * 2 {
             for at in 0..REGISTRATIONS_AT_ONCE {
                 drop(system.joined(&account.to_string(), &format!("n{at}.example"), never));
@@ -236,7 +236,7 @@ mod tests {
         async fn at_once(_name: String) -> Addresses {
             Ok(vec![[8, 8, 8, 8].into()])
         }
-        let system = System::of_registrations();
+        let system = System::for_registrations();
         let hanging: Vec<PendingLookup> = (0..60)
             .map(|at| system.joined("slow", &format!("n{at}.example"), never))
             .collect();

@@ -63,7 +63,7 @@ fn content(found: Result<Option<Sealed>, StoreError>, event: DeliveryEvent) -> R
         }
         Err(error) => return Err(error),
     };
-    let entry = sealed.and_then(|sealed| Entry::of_json(&sealed.json));
+    let entry = sealed.and_then(|sealed| Entry::from_json(&sealed.json));
     let body = entry.and_then(|entry| payload::body(&entry, &event));
     Ok(body.map_or(Content::Lost(NO_ENTRY), Content::Body))
 }

@@ -34,7 +34,7 @@ pub(super) async fn connect(
         return Ok((Box::new(stream), turn));
     }
     let encrypted = tls.connect(target.host.server_name(), stream).await;
-    let encrypted = encrypted.map_err(|error| Failure::of_tls(&error))?;
+    let encrypted = encrypted.map_err(|error| Failure::from_tls(&error))?;
     Ok((Box::new(encrypted), turn))
 }
 
@@ -55,7 +55,7 @@ async fn first(
         let others = u32::try_from(addresses.len() - at).unwrap_or(u32::MAX);
         match timeout(left / others.max(1), TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok((stream, turn)),
-            Ok(Err(error)) => failed = Failure::of_connect(error.kind()),
+            Ok(Err(error)) => failed = Failure::from_connect(error.kind()),
             Err(_elapsed) => failed = Failure::TimedOut(deadline.timeout_ms),
         }
     }

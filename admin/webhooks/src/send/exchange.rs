@@ -52,7 +52,7 @@ pub(super) async fn answer(
     stream: Box<dyn Stream>,
     request: Request<Full<Bytes>>,
 ) -> Result<Answer, Failure> {
-    let failed = |error: hyper::Error| Failure::of_http(&error);
+    let failed = |error: hyper::Error| Failure::from_http(&error);
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(HEAD_MAX)
         .max_headers(HEADERS_MAX)

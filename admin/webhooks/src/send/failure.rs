@@ -61,7 +61,7 @@ pub enum Failure {
 
 impl Failure {
     /// Returns the failure of a status; `None` for 2xx.
-    pub(super) fn of_status(status: StatusCode) -> Option<Self> {
+    pub(super) fn from_status(status: StatusCode) -> Option<Self> {
         if status.is_success() {
             None
         } else if status.is_redirection() {
@@ -71,7 +71,7 @@ impl Failure {
         }
     }
 
-    pub(super) fn of_connect(kind: io::ErrorKind) -> Self {
+    pub(super) fn from_connect(kind: io::ErrorKind) -> Self {
         match kind {
             io::ErrorKind::ConnectionRefused => Self::Refused,
             io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => Self::Closed,
@@ -79,7 +79,7 @@ impl Failure {
         }
     }
 
-    pub(super) fn of_tls(error: &io::Error) -> Self {
+    pub(super) fn from_tls(error: &io::Error) -> Self {
         let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
         let Some(rustls::Error::InvalidCertificate(wrong)) = cause else {
             return Self::Handshake;
@@ -96,7 +96,7 @@ impl Failure {
         }
     }
 
-    pub(super) fn of_http(error: &hyper::Error) -> Self {
+    pub(super) fn from_http(error: &hyper::Error) -> Self {
         let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
         let is_too_much = cause
             .and_then(io::Error::get_ref)

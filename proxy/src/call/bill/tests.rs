@@ -63,7 +63,7 @@ fn answer(status: u16, body: &str) -> Result<WholeAnswer, Failure> {
 const USAGE: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
 
 fn bill(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> (Nanos, HoldOutcome) {
-    let bill = Bill::of_whole(request, ESTIMATE, answer);
+    let bill = Bill::from_whole(request, ESTIMATE, answer);
     (bill.cost, bill.outcome)
 }
 
@@ -260,7 +260,7 @@ fn only_the_usage_of_a_success_is_measured() {
 
 /// Returns the measurements of a call with this answer in the audit trail.
 fn word_of(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> String {
-    let bill = Bill::of_whole(request, ESTIMATE, answer);
+    let bill = Bill::from_whole(request, ESTIMATE, answer);
     let exchange = EndedExchange {
         end: CallEnd::Completed,
         result: UpstreamResult::Success,
@@ -363,7 +363,7 @@ fn bill_of_stream(request: &CallRequest, events: &[&str], end: CallEnd) -> Bill 
     for event in events {
         filter.push(&Bytes::from(format!("data: {event}\n\n")), &mut Vec::new());
     }
-    Bill::of_stream(request, HELD, &filter, end)
+    Bill::from_stream(request, HELD, &filter, end)
 }
 
 const TEXT: &str = r#"{"choices":[{"delta":{"content":"some words"}}]}"#;

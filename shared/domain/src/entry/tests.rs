@@ -15,7 +15,7 @@ const MEASURED: &[u8] = b"10 1795000000456 v2 A settled 123 allow_01KAH3V9J80123
 const CHANGE: &[u8] = br#"9 1795000000789 {"type":"spend.requested","agentId":"bot","actor":"key_1","data":{"amountNanos":"5","intentId":"int_1"}} outcome=blocked reason=daily_limit intentId=int_2 low_nanos=1500000000 low_owner=bot"#;
 
 fn sealed(seq: u64, line: &[u8]) -> String {
-    Entry::of_line(seq, line).seal(GENESIS).unwrap().json
+    Entry::from_line(seq, line).seal(GENESIS).unwrap().json
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn a_denied_call_is_reported_in_full() {
 
 #[test]
 fn a_call_that_ended_tells_what_it_cost() {
-    let entry = Entry::of_line(8, ENDED);
+    let entry = Entry::from_line(8, ENDED);
     assert_eq!(entry.kind, "decision.approved");
     assert_eq!(entry.id, "allow_01KAH3V9J80123456789ABCDEG");
     for (field, value) in [
@@ -60,7 +60,7 @@ fn a_call_that_ended_tells_what_it_cost() {
         let line = String::from_utf8(ENDED.to_vec())
             .unwrap()
             .replace("settled", outcome);
-        let entry = Entry::of_line(8, line.as_bytes());
+        let entry = Entry::from_line(8, line.as_bytes());
         assert_eq!(entry.data["actualNanos"], actual, "{outcome}");
         assert_eq!(entry.kind == "decision.voided", outcome == "voided");
         let reason = (outcome == "unsent").then_some("service_unavailable");
@@ -85,7 +85,7 @@ fn measurements_of_a_call_are_an_object_of_its_entry() {
     );
     let text = String::from_utf8(MEASURED.to_vec()).unwrap();
     let word = "chat.completions,0,,9,4,12,812,,completed,0 ";
-    assert!(!Entry::of_line(8, ENDED).data.contains_key("call"));
+    assert!(!Entry::from_line(8, ENDED).data.contains_key("call"));
     for (line, is_readable) in [
         (text.clone(), true),
         (text.replacen(word, "", 1), true),
@@ -95,7 +95,7 @@ fn measurements_of_a_call_are_an_object_of_its_entry() {
         (text.replacen("completed", "perfect", 1), false),
         (text.replacen(word, " ", 1), false),
     ] {
-        let entry = Entry::of_line(10, line.as_bytes());
+        let entry = Entry::from_line(10, line.as_bytes());
         assert_eq!(entry.kind != UNREADABLE, is_readable, "{line}");
     }
 }
@@ -111,11 +111,11 @@ fn details_of_a_charge_are_in_lines_of_the_fourth_version() {
         line.replacen("completed,0", &format!("completed,0{details}"), 1)
     };
     let entry = |version: &str, ended_by: &str, details: &str| {
-        Entry::of_line(10, line(version, ended_by, details).as_bytes())
+        Entry::from_line(10, line(version, ended_by, details).as_bytes())
     };
     assert_eq!(
         entry("v4 ", "", ""),
-        Entry::of_line(10, MEASURED),
+        Entry::from_line(10, MEASURED),
         "it is the same"
     );
     for (version, ended_by) in [
@@ -140,7 +140,7 @@ fn details_of_a_charge_are_in_lines_of_the_fourth_version() {
     let both = entry("v4 ", "operator ", ",tier=flex,reasoning=3");
     assert_eq!((both.actor.as_str(), &both.data), ("operator", &tier.data));
     assert_eq!(
-        CallRecord::of_entry(&tier)
+        CallRecord::from_entry(&tier)
             .unwrap()
             .measures
             .billing
@@ -163,7 +163,7 @@ fn who_ended_a_hold_in_the_place_of_its_edge_is_the_actor() {
     let id = "allow_01KAH3V9J80123456789ABCDEG ";
     let marked = |version: &str, word: &str| {
         let line = plain.replacen("A settled", &format!("{version}A corrected"), 1);
-        Entry::of_line(8, line.replacen(id, &format!("{id}{word}"), 1).as_bytes())
+        Entry::from_line(8, line.replacen(id, &format!("{id}{word}"), 1).as_bytes())
     };
     for (word, actor, reason) in [
         ("worker ", "worker", None),
@@ -218,7 +218,7 @@ fn a_denial_shows_the_checks_up_to_the_one_that_decided() {
         ("plan_limit", 7),
     ] {
         let line = LINE.replace("daily_limit", reason);
-        let entry = Entry::of_line(7, line.as_bytes());
+        let entry = Entry::from_line(7, line.as_bytes());
         let checks = entry.data["checks"].as_array().unwrap();
         assert_eq!(checks.len(), shown, "{reason}");
         let failed = checks.iter().filter(|check| check["passes"] == json!(false));
@@ -229,7 +229,7 @@ fn a_denial_shows_the_checks_up_to_the_one_that_decided() {
 
 #[test]
 fn the_words_of_the_script_join_what_its_twin_said() {
-    let entry = Entry::of_line(9, CHANGE);
+    let entry = Entry::from_line(9, CHANGE);
     assert_eq!(
         (entry.kind.as_str(), entry.actor.as_str()),
         ("spend.requested", "key_1")
@@ -245,7 +245,7 @@ fn the_words_of_the_script_join_what_its_twin_said() {
 #[test]
 fn the_hash_is_the_documented_one_and_the_json_is_read_back() {
     for (seq, line) in [(7, DENIED), (8, ENDED), (9, CHANGE), (10, MEASURED)] {
-        let entry = Entry::of_line(seq, line);
+        let entry = Entry::from_line(seq, line);
         let sealed = entry.seal("00ff").unwrap();
         let mut value: Map<String, Value> = serde_json::from_str(&sealed.json).unwrap();
         let hash = value.remove("hash").unwrap();
@@ -254,7 +254,7 @@ fn the_hash_is_the_documented_one_and_the_json_is_read_back() {
             entry_hash("00ff", &value)
         );
         assert_eq!(value["previousHash"], json!("00ff"));
-        let again = Entry::of_json(&sealed.json).unwrap();
+        let again = Entry::from_json(&sealed.json).unwrap();
         assert_eq!(again.seal("00ff"), Some(sealed));
         assert_eq!(
             (again.seq, again.at_ms, again.id),
@@ -267,7 +267,7 @@ fn the_hash_is_the_documented_one_and_the_json_is_read_back() {
 #[test]
 fn a_line_says_its_version() {
     const REST: &str = "D frozen allow_1 1 ,,,,,, a b c d e f";
-    let entry = |version: &str| Entry::of_line(7, format!("7 5 {version}{REST}").as_bytes());
+    let entry = |version: &str| Entry::from_line(7, format!("7 5 {version}{REST}").as_bytes());
     assert_eq!(entry(""), entry("v1 "), "without one it is the first");
     let next = format!("v{} ", LINE_VERSION + 1);
     assert_eq!(entry(&next).kind, UNREADABLE);
@@ -303,26 +303,26 @@ fn no_line_stops_the_chain() {
         b"8 5 D frozen allow_1 1 ,,,,,, a b c d e f",
         b"\xff\xfe",
     ] {
-        let entry = Entry::of_line(7, line);
+        let entry = Entry::from_line(7, line);
         assert_eq!(entry.kind, UNREADABLE, "{:?}", String::from_utf8_lossy(line));
         assert!(entry.seal(GENESIS).is_some());
     }
     let fine = b"7 5 D frozen allow_1 1 ,,,,,, a b c d e f";
-    assert_eq!(Entry::of_line(7, fine).kind, "decision.denied");
+    assert_eq!(Entry::from_line(7, fine).kind, "decision.denied");
     let before_cap = b"7 5 D rate_limited allow_1 - ,1:2:,,,,, a b - d - ";
-    let entry = Entry::of_line(7, before_cap);
+    let entry = Entry::from_line(7, before_cap);
     assert_eq!(entry.id, "deny_1");
     assert_eq!(
         (&entry.data["runId"], &entry.data["model"]),
         (&Value::Null, &Value::Null)
     );
     let in_a_run_called_none = b"7 5 D frozen allow_1 1 ,,,,,, a b % d - f";
-    assert_eq!(Entry::of_line(7, in_a_run_called_none).data["runId"], "-");
+    assert_eq!(Entry::from_line(7, in_a_run_called_none).data["runId"], "-");
 }
 
 #[test]
 fn an_entry_stands_in_the_indexes_of_agent_and_type() {
-    let indexes: Vec<_> = Entry::of_line(7, DENIED)
+    let indexes: Vec<_> = Entry::from_line(7, DENIED)
         .indexes()
         .map(|(agent, kind)| (agent.map(str::to_owned), kind.map(str::to_owned)))
         .collect();

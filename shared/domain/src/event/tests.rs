@@ -7,11 +7,11 @@ use serde_json::json;
 
 /// Returns the events of a line at position 7.
 fn events(rest: &str) -> Vec<Event> {
-    let entry = Entry::of_line(7, format!("7 1795000000123 {rest}").as_bytes());
+    let entry = Entry::from_line(7, format!("7 1795000000123 {rest}").as_bytes());
     assert_ne!(entry.kind, crate::entry::UNREADABLE, "{rest}");
     let events = from_entry(&entry);
     let sealed = entry.seal("genesis").unwrap();
-    let again = Entry::of_json(&sealed.json).unwrap();
+    let again = Entry::from_json(&sealed.json).unwrap();
     assert_eq!(from_entry(&again), events, "the same from the sealed form");
     events
 }

@@ -247,7 +247,7 @@ impl<'a> Chain<'a> {
                 warn_of_later_release(&self.realm);
                 break;
             }
-            let entry = Entry::of_line(end.seq + 1, line);
+            let entry = Entry::from_line(end.seq + 1, line);
             let sealed = entry.seal(&end.text()).ok_or_else(no_form)?;
             end = Head {
                 seq: end.seq + 1,
@@ -352,7 +352,7 @@ fn shown(
             }
             return Err(StoreError::LaterRelease(format!("audit entry {seq}")));
         }
-        let entry = Entry::of_line(seq, &line);
+        let entry = Entry::from_line(seq, &line);
         found.push(entry.shown(&before, hash).ok_or_else(no_form)?);
         before = hex::encode(hash);
     }

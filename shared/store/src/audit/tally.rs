@@ -144,7 +144,7 @@ mod tests {
     fn entries(lines: &[&str]) -> Vec<Entry> {
         let numbered = (1_u64..).zip(lines);
         numbered
-            .map(|(seq, rest)| Entry::of_line(seq, format!("{seq} 1795000000000 {rest}").as_bytes()))
+            .map(|(seq, rest)| Entry::from_line(seq, format!("{seq} 1795000000000 {rest}").as_bytes()))
             .collect()
     }
 

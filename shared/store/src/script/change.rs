@@ -122,7 +122,7 @@ impl<'a> Scope<'a> {
     }
 
     /// A change by the operator.
-    pub const fn of_operator(account: &'a str, mode: Mode) -> Self {
+    pub const fn from_operator(account: &'a str, mode: Mode) -> Self {
         let actor = audit::OPERATOR;
         Self { account, mode, actor }
     }

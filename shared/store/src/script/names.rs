@@ -37,7 +37,7 @@ impl Names {
 
     /// Creates the names for a change of an account, after `KEYS.account`, `KEYS.audit_log`, `ARGV.mode` and
     /// `ARGV.entry`.
-    pub const fn of_change(keys: &'static [Name], args: &'static [Name]) -> Self {
+    pub const fn for_change(keys: &'static [Name], args: &'static [Name]) -> Self {
         let [first_keys, first_args] = CHANGE;
         Self {
             keys: [first_keys, keys],
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_change_has_four_names_before_its_own() {
-        let names = Names::of_change(&[Name("agent", 1)], &[Name("id", 1)]);
+        let names = Names::for_change(&[Name("agent", 1)], &[Name("id", 1)]);
         let source = "KEYS.account KEYS.audit_log KEYS.agent ARGV.mode ARGV.entry ARGV.id";
         let expected = "KEYS[1] KEYS[2] KEYS[3] ARGV[1] ARGV[2] ARGV[3]";
         assert_eq!(names.substitute(source), expected);

@@ -25,10 +25,10 @@ impl EmailOwner {
     /// Parses the stored text of a look-up.
     pub fn parse(text: &str) -> Vec<Self> {
         let lines = text.lines().filter(|line| !line.is_empty());
-        lines.map(Self::of_line).collect()
+        lines.map(Self::from_line).collect()
     }
 
-    fn of_line(line: &str) -> Self {
+    fn from_line(line: &str) -> Self {
         let (account, user) = line.split_once(' ').unwrap_or((line, ""));
         Self {
             account: account.to_owned(),

@@ -51,7 +51,7 @@ pub async fn check<'a>(
     // In this order: a record read after its floor has the same version or a newer one, unless the store lost writes.
     let floors = floors(store, batch, accounts, checked).await;
     let fields = ["generation", "version"].map(str::to_owned);
-    let mut answers = batch.many(&Read::of_accounts(accounts, &fields)).await;
+    let mut answers = batch.many(&Read::for_accounts(accounts, &fields)).await;
     let looked = accounts.iter().zip(floors).filter_map(|(account, floor)| {
         let record: Option<(Option<u64>, Option<u64>)> = answers.read();
         let (Some(generation), Some(version)) = record? else {

@@ -8,7 +8,7 @@ fn parsed(pairs: &[(&str, &str)]) -> Result<CallFilter, Problem> {
     let query = pairs
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    CallFilter::of_query(&query.collect())
+    CallFilter::from_query(&query.collect())
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn the_calls_of_a_day_are_those_that_are_charged_to_it() {
         let number = ms(&format!("{day}T00:00:00Z")) / DAY_MS;
         let at_ms = ms("2026-12-01T00:00:05Z");
         let rest = rest.replace("DAY", &number.to_string());
-        CallRecord::of_entry(&Entry::of_line(7, format!("7 {at_ms} {rest}").as_bytes())).unwrap()
+        CallRecord::from_entry(&Entry::from_line(7, format!("7 {at_ms} {rest}").as_bytes())).unwrap()
     };
     let approved =
         "A settled 5 allow_01KAH3V9J80000000000000001 H 9 DAY 202611 0 ,,,,,, acct_x bot - vk_1 p1 m";

@@ -10,7 +10,7 @@ const HOLD: &str = "H 750000000 20775 202611 1 0:10:,3:120:,0::0,100:10000000000
 fn line(seq: u64, rest: &str) -> Recorded {
     let line = format!("{seq} 1795000000123 {rest}");
     Recorded {
-        entry: Entry::of_line(seq, line.as_bytes()),
+        entry: Entry::from_line(seq, line.as_bytes()),
         hash: format!("hash{seq}"),
     }
 }

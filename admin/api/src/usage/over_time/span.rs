@@ -37,7 +37,7 @@ impl Interval {
     ///
     /// # Errors
     /// 400 for any other word.
-    pub(crate) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+    pub(crate) fn from_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
         let interval = query
             .get("interval")
             .map_or(Some(Self::Day), |word| Self::parse(word));
@@ -66,14 +66,14 @@ impl Span {
     ///
     /// # Errors
     /// 400 for a span that is reversed or too long.
-    pub(crate) fn of_query(
+    pub(crate) fn from_query(
         query: &BTreeMap<String, String>,
         interval: Interval,
         now_ms: u64,
     ) -> Result<Self, Problem> {
         let step = interval.ms();
         let ceiling = |at_ms: u64| at_ms.div_ceil(step).saturating_mul(step);
-        let range = TimeRange::of_query(query)?;
+        let range = TimeRange::from_query(query)?;
         let now_ms = range
             .from_ms
             .map_or(now_ms + 1, |from_ms| from_ms.max(now_ms + 1));
@@ -139,7 +139,7 @@ mod tests {
         let query = pairs
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let span = Span::of_query(&query.collect(), interval, ms("2026-11-25T13:40:00Z"))?;
+        let span = Span::from_query(&query.collect(), interval, ms("2026-11-25T13:40:00Z"))?;
         Ok([span.from_ms, span.to_ms].map(iso_from_ms))
     }
 
@@ -204,7 +204,7 @@ mod tests {
             let line = format!(
                 "7 {recorded} A settled 1 {id} H 2 {day} 202611 0 ,,,,,, acct_x bot - vk_1 p1 gpt-4o"
             );
-            CallRecord::of_entry(&Entry::of_line(7, line.as_bytes())).unwrap()
+            CallRecord::from_entry(&Entry::from_line(7, line.as_bytes())).unwrap()
         };
         let today = at_ms / DAY_MS;
         let span = Span {

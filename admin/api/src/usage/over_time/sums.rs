@@ -220,7 +220,7 @@ mod tests {
 
     fn call(rest: &str, memo: &str) -> CallRecord {
         let line = format!("7 1795305540000 {rest} ,,,,,, acct_x bot - {memo}");
-        CallRecord::of_entry(&Entry::of_line(7, line.as_bytes())).unwrap()
+        CallRecord::from_entry(&Entry::from_line(7, line.as_bytes())).unwrap()
     }
 
     #[test]

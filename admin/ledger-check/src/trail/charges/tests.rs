@@ -13,7 +13,7 @@ fn ended(seq: u64, outcome: &str, cost: u64, id: &str, day: u64) -> Entry {
     let at_ms = day * DAY_MS;
     let month = Period::at(at_ms).month;
     let line = format!("{seq} {at_ms} A {outcome} {cost} allow_{id} H 200 {day} {month} 0 ,,,,,, {MEMO}");
-    Entry::of_line(seq, line.as_bytes())
+    Entry::from_line(seq, line.as_bytes())
 }
 
 fn spend(seq: u64, nanos: u64, day: u64) -> Entry {
@@ -21,7 +21,7 @@ fn spend(seq: u64, nanos: u64, day: u64) -> Entry {
     let data = format!(r#"{{"amountNanos":"{nanos}"}}"#);
     let fields = format!(r#"{{"type":"spend.requested","agentId":"bot","actor":"k","data":{data}}}"#);
     let line = format!("{seq} {at_ms} {fields} outcome=settled");
-    Entry::of_line(seq, line.as_bytes())
+    Entry::from_line(seq, line.as_bytes())
 }
 
 fn charges(entries: &[Entry], days: &[(u64, i128)], held: u64) -> Charges {
@@ -148,7 +148,7 @@ fn a_run_is_compared_with_the_entries_of_its_record() {
         let at_ms = day * DAY_MS;
         let memo = MEMO.replace(" - ", " run-1 ");
         let line = format!("{seq} {at_ms} A settled {cost} allow_{seq} H 200 {day} 202611 1 ,,,,,, {memo}");
-        Entry::of_line(seq, line.as_bytes())
+        Entry::from_line(seq, line.as_bytes())
     };
     for (spent, held, right) in [
         (120, 0, true),
@@ -186,7 +186,7 @@ fn a_run_that_was_charged_has_a_record_until_it_expires() {
             "{seq} {} A settled 5 {id} H 200 {day} 202611 1 ,,,,,, {memo}",
             day * DAY_MS
         );
-        Entry::of_line(seq, line.as_bytes())
+        Entry::from_line(seq, line.as_bytes())
     };
     for (run, age_days, is_missing) in [
         ("run-1", 0, true),
@@ -212,7 +212,9 @@ fn a_bounded_number_of_runs_without_a_record_is_remembered() {
         let data = format!(r#"{{"amountNanos":"5","runId":"run-{seq}"}}"#);
         let fields = format!(r#"{{"type":"spend.requested","agentId":"bot","actor":"k","data":{data}}}"#);
         let line = format!("{seq} {} {fields} outcome=settled", TODAY.day * DAY_MS);
-        charges.add_entry(&Entry::of_line(seq, line.as_bytes())).unwrap();
+        charges
+            .add_entry(&Entry::from_line(seq, line.as_bytes()))
+            .unwrap();
     }
     assert_eq!(charges.runs_differ().len(), UNRECORDED_MAX);
 }

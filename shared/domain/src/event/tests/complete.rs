@@ -135,7 +135,7 @@ fn nothing_else_makes_an_event() {
         );
         assert_eq!(events(&line), [], "{outcome:?}");
     }
-    assert_eq!(from_entry(&Entry::of_line(7, b"no line")), []);
+    assert_eq!(from_entry(&Entry::from_line(7, b"no line")), []);
 }
 
 /// A new type of entry must be added to one of the lists: the sources of the scripts' twins contain no other type.

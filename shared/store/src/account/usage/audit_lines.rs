@@ -64,7 +64,7 @@ fn number(line: &[u8]) -> u64 {
 }
 
 fn is_arrival(seq: u64, line: &[u8]) -> bool {
-    ARRIVAL_ENTRIES.contains(&Entry::of_line(seq, line).kind.as_str())
+    ARRIVAL_ENTRIES.contains(&Entry::from_line(seq, line).kind.as_str())
 }
 
 #[cfg(test)]

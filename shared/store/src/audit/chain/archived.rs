@@ -56,7 +56,9 @@ impl ArchiveBacklog {
         // One that is malformed is no reason to keep the trail in the store.
         let text: Option<u64> = answers.read().flatten();
         let archived = archived.unwrap_or(0);
-        let oldest = lines.first().map(|line| Entry::of_line(archived + 1, line).at_ms);
+        let oldest = lines
+            .first()
+            .map(|line| Entry::from_line(archived + 1, line).at_ms);
         Some(Self {
             archived,
             forgotten: forgotten.unwrap_or(0),

@@ -31,7 +31,7 @@ impl Chain<'_> {
             if is_of_later_release(&line) {
                 return Err(StoreError::LaterRelease(format!("audit entry {seq}")));
             }
-            entries.push(Entry::of_line(seq, &line));
+            entries.push(Entry::from_line(seq, &line));
         }
         Ok(Some(entries))
     }
