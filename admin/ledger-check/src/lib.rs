@@ -31,6 +31,7 @@ mod replay;
 mod run_index;
 mod scan;
 mod snapshot;
+mod texts;
 mod trail;
 mod transactions;
 mod transfers;

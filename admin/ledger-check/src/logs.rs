@@ -4,10 +4,13 @@ use super::book::AccountMode;
 use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
+use super::texts::differs;
 use super::violation::Invariant;
 use domain::intent::IntentState;
+use std::collections::HashMap;
 use store::StoreError;
 use store::account::ModeField;
+use store::audit::long_text;
 use store::keys::parse::{Key, ModeKey};
 use store::keys::{IntentIndex, Realm};
 use store::read::Read;
@@ -105,21 +108,34 @@ impl Pass<'_> {
         account_modes: Vec<AccountMode>,
     ) -> Result<Vec<AccountMode>, StoreError> {
         let (store, accounts) = (self.store, self.accounts);
-        let sizes: Vec<(AccountMode, u64)> = account_modes
-            .into_iter()
-            .map(|account_mode| (account_mode, self.page(account_mode).audit_seq))
-            .collect();
-        let bases = sizes.iter().map(|(account_mode, seq)| {
-            let realm = accounts.realm(*account_mode);
+        let bases = account_modes.into_iter().map(|account_mode| {
+            let realm = accounts.realm(account_mode);
+            let fields = [ModeField::AuditSeq, ModeField::AuditText].map(|field| field.name(realm.mode()));
+            let record = Read::fields(realm.bucket(), realm.record(), &fields);
             let length = Read::list_length(realm.bucket(), realm.audit());
-            Job::new([archived(realm), length], (*account_mode, *seq))
+            Job::new([archived(realm), record, length, archived(realm)], account_mode)
         });
-        let mut live = Vec::new();
-        drive(store, bases, |(account_mode, seq), mut answers| {
+        let (mut live, mut again) = (Vec::new(), Vec::new());
+        let mut texts = HashMap::new();
+        drive(store, bases, |account_mode, mut answers| {
             let base = answers.number().unwrap_or(0);
+            let mut fields = answers
+                .read::<Vec<Option<String>>>()
+                .unwrap_or_default()
+                .into_iter();
+            let seq = fields.next().flatten().and_then(|text| text.parse::<u64>().ok());
+            let says = fields.next().flatten();
             // Lines that the list lacks are reported with its size.
             let length = answers.read::<u64>().unwrap_or(0);
-            live.push((account_mode, base, seq.saturating_sub(base).min(length)));
+            if answers.number().unwrap_or(0) != base {
+                return again.push(account_mode);
+            }
+            live.push((
+                account_mode,
+                base,
+                seq.unwrap_or(0).saturating_sub(base).min(length),
+            ));
+            texts.insert(account_mode, (says, 0));
         })
         .await?;
         let jobs = live.iter().flat_map(|(account_mode, base, size)| {
@@ -130,16 +146,20 @@ impl Pass<'_> {
                 Job::new([lines, archived(realm)], (*account_mode, *base, first)).with_weight(BATCH)
             })
         });
-        let mut again = Vec::new();
         drive(store, jobs, |(account_mode, base, first), mut answers| {
             let entries = answers.read::<Vec<Vec<u8>>>().unwrap_or_default();
             if answers.number().unwrap_or(0) != base {
                 if again.last() != Some(&account_mode) {
                     again.push(account_mode);
                 }
+                texts.remove(&account_mode);
                 return;
             }
             self.count(entries.len());
+            if let Some((_, sum)) = texts.get_mut(&account_mode) {
+                let bytes = entries.iter().zip(base + first + 1..);
+                *sum += bytes.map(|(line, seq)| long_text(seq, line)).sum::<u64>();
+            }
             let mut numbers = entries.iter().zip(base + first + 1..);
             if let Some((entry, number)) = numbers.find(|(entry, number)| leading(entry) != Some(*number)) {
                 let key = accounts.realm(account_mode).audit();
@@ -150,6 +170,14 @@ impl Pass<'_> {
             }
         })
         .await?;
+        for (account_mode, (says, sum)) in texts {
+            let realm = accounts.realm(account_mode);
+            if let Some((apart, detail)) = differs(says.as_deref(), sum, "long audit entries") {
+                let record = format!("{} {}", realm.record(), ModeField::AuditText.name(realm.mode()));
+                self.found
+                    .add_moving(Invariant::Counters, &[&record], apart, detail);
+            }
+        }
         Ok(again)
     }
 

@@ -10,6 +10,7 @@ use super::pending::PendingChecks;
 use super::reconcile::{
     Comparison, Mismatch, PARTITIONS, Reconciled, Reconciliation, Report, Side, Subject, Suspects,
 };
+use super::texts::Texts;
 use super::transfers::Transfers;
 use super::transit::{Flow, Rows};
 use super::violation::{Findings, Inconclusive, Invariant};
@@ -54,6 +55,7 @@ pub(super) struct Pass<'a> {
     pub(super) emails: Emails,
     pub(super) escrow_wallets: EscrowWallets,
     pub(super) transfers: Transfers,
+    pub(super) texts: Texts,
     /// Checks of pending money that the previous pass left open, and those of this pass.
     pub(super) earlier_checks: PendingChecks,
     pub(super) pending_checks: PendingChecks,
@@ -102,13 +104,16 @@ impl<'a> Pass<'a> {
             emails: Emails::default(),
             escrow_wallets: EscrowWallets::default(),
             transfers: Transfers::default(),
+            texts: Texts::default(),
             earlier_checks,
             pending_checks: PendingChecks::new(),
             flows: [Flow::default(), Flow::default()],
         };
         pass.read_checkpoints().await;
         pass.read_rows().await?;
+        pass.read_text_counters().await?;
         pass.scan().await?;
+        pass.check_texts().await?;
         pass.read_escrow_wallets().await?;
         pass.read_archived_intents().await?;
         pass.finish_earlier_checks();

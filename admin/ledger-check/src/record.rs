@@ -31,12 +31,18 @@ impl Pass<'_> {
                 match answers.read::<Fields>() {
                     // It ended between the scan and the read.
                     Some(fields) if fields.is_empty() => {}
-                    fields => self.intent(account_mode, &id, &key, fields.as_ref()),
+                    fields => {
+                        if let Some(fields) = &fields {
+                            self.add_text_of_intent(account_mode, fields);
+                        }
+                        self.intent(account_mode, &id, &key, fields.as_ref());
+                    }
                 }
             }
             Record::Escrow(account_mode, number) => {
                 let key = self.accounts.realm(account_mode).escrow(number);
                 let fields = answers.read::<Fields>().unwrap_or_default();
+                self.add_text_of_escrow(account_mode, &fields);
                 self.escrow(account_mode, number, &key, &fields);
             }
             Record::Deposit(account_mode, key) => match answers.read::<Fields>() {

@@ -26,8 +26,8 @@ domain::words! {
         /// Each settled intent has its transaction and the reverse. Its timeline is unchanged, and it is in the right
         /// lists.
         Intent = "intent",
-        /// Days add up to the month, agents to their account, and no counter is below its known charges. Each run of
-        /// the index of runs has its record.
+        /// Days add up to the month, agents to their account, and no counter is below its known charges. The counters
+        /// of text are the sums of the texts. Each run of the index of runs has its record.
         Counters = "counters",
         /// Each open or kept hold is in its index, and the reverse.
         Holds = "holds",

@@ -222,9 +222,11 @@ async fn escrows() {
         damage(
             escrow(of.disputed),
             "DEL {}",
-            &["escrow-state", "conservation", "names"],
+            &["escrow-state", "conservation", "counters", "names"],
         )
         .names(named(of.disputed)),
+        damage(escrow(of.pending), "HSET {} conditions longer", &["counters"])
+            .names(format!("{} live_text_bytes", keys.record())),
         damage(
             open.clone(),
             &format!("SREM {{}} {}", of.funded),
@@ -254,15 +256,15 @@ async fn intents() {
     let pending = list(IntentIndex::State("pending_approval"));
     let only = &["intent"];
     let all = vec![
-        damage(intent(&spent), "HSET {} note changed", only),
+        damage(intent(&spent), "HSET {} note changed", &["counters", "intent"]),
         damage(intent(&spent), "HSET {} head 00", only),
         damage(intent(&spent), "HSET {} txn txn_other", only),
         damage(intent(&spent), "HSET {} id int_other", only),
         damage(intent(&spent), "HDEL {} fp", only),
         damage(intent(&spent), "HDEL {} txn", only),
-        damage(intent(&spent), "DEL {}", only).names(&spent),
+        damage(intent(&spent), "DEL {}", &["counters", "intent"]).names(&spent),
         damage(intent(&waits), "HSET {} state blocked", only),
-        damage(intent(&waits), "DEL {}", only).names(&waits),
+        damage(intent(&waits), "DEL {}", &["counters", "intent"]).names(&waits),
         damage(list(IntentIndex::All), &format!("LREM {{}} 0 {spent}"), only).names(&spent),
         damage(
             list(IntentIndex::Kind("spend")),
@@ -300,6 +302,15 @@ async fn counters_holds_logs_and_names() {
         damage(&agent, &format!("HDEL {{}} s{month} slot"), &["counters"]).names(keys.record()),
         damage(keys.record(), &format!("HINCRBY {{}} t{month} 1"), &["counters"]),
         damage(keys.record(), &format!("HINCRBY {{}} n{month} 1"), &["counters"]),
+        damage(keys.record(), "HINCRBY {} live_text_bytes 1", &["counters"]),
+        damage(keys.record(), "HINCRBY {} live_text_bytes -1", &["counters"]),
+        damage(keys.record(), "HDEL {} live_text_bytes", &["counters"]),
+        damage(keys.record(), "HSET {} test_text_bytes 1", &["counters"]),
+        damage(keys.record(), "HSET {} test_text_bytes nonsense", &["counters"]),
+        damage(keys.record(), "HINCRBY {} live_audit_text 1", &["counters"]),
+        damage(keys.record(), "HINCRBY {} live_audit_text -1", &["counters"]),
+        damage(keys.record(), "HDEL {} live_audit_text", &["counters"]),
+        damage(keys.record(), "HSET {} test_audit_text 1", &["counters"]),
         damage(keys.live().run("ann", "run-1"), "HSET {} spent -1", &["counters"]),
         damage(keys.live().run("ann", "run-1"), "DEL {}", &["counters"]),
         damage(&agent, "HINCRBY {} held -1", &["counters"]),

@@ -223,6 +223,9 @@ impl Tenant {
         ok(&tenant.test, "/v1/wallet/deposits", wallet).await;
         let user = json!({ "wallet": "user", "amount": 5, "reference": "test-2" });
         ok(&tenant.test, "/v1/wallet/deposits", user).await;
+        // A long audit entry.
+        let long = json!({ "description": "x".repeat(1_500) });
+        assert_eq!(tenant.live.patch("/v1/agents/bob", long).await.status, 200);
         tenant
     }
 
@@ -284,7 +287,9 @@ pub async fn ok(caller: &Caller, path: &str, body: Value) -> Value {
 /// Makes escrows in every state, within the first tenant and from it to the second.
 async fn escrows([payer, payee]: &[Tenant; 2], cli: &Cli) -> Escrows {
     let made = async |to: u64, fund: bool| {
-        let body = json!({ "fromWalletId": payer.wallets[1], "toWalletId": to, "amount": 1.5 });
+        let conditions = json!({ "goods": "books" });
+        let body = json!({ "fromWalletId": payer.wallets[1], "toWalletId": to, "amount": 1.5,
+            "conditions": conditions });
         let made = ok(&payer.live, "/v1/escrow/create", body).await;
         let number = made["escrow"]["id"].as_u64().expect("a number");
         if fund {

@@ -112,6 +112,14 @@ async fn traffic_raises_no_alarm_and_hides_none() {
         "{found}"
     );
     let _: i64 = fixture.redis.command(&["HINCRBY", &still, "balance", "-1"]);
+    // Counters of text, of an account with traffic.
+    for field in ["live_text_bytes", "live_audit_text"] {
+        let _: i64 = fixture.redis.command(&["HINCRBY", &keys.record(), field, "7"]);
+        let found = check_found(&fixture);
+        let record = format!("{} {field}", keys.record());
+        assert!(found.contains("counters") && found.contains(&record), "{found}");
+        let _: i64 = fixture.redis.command(&["HINCRBY", &keys.record(), field, "-7"]);
+    }
     stop.store(true, Ordering::Relaxed);
     for client in clients {
         client.await.unwrap();

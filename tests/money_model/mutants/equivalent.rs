@@ -8,6 +8,8 @@ const SPAN: &str = "the spans of our time have larger numbers than 0 and 1";
 
 const OF_SPENDS: &str = "a slot that a spend uses is set to what it is; the condition saves a call";
 
+const OF_TEXTS: &str = "agents have descriptions, so the counter is there; the condition saves a call";
+
 const CLAIM: &str =
     "who keeps a refusal under another id holds the claim of its key, so nothing else is there";
 
@@ -32,6 +34,18 @@ pub const LIST: &[(&str, &str)] = &[
     (
         "script/cap: txn_text, run_text, day_text, month_text = txn_text or '', run_text or '', day_text or '', month_text or '' | 106: '' -> 'x'",
         POLICY,
+    ),
+    (
+        "script/kept_text: if bytes ~= 0 then call('HINCRBY', KEYS[1], format('%s_kept_text', ARGV[1]), bytes) end | 13: 0 -> 1",
+        OF_TEXTS,
+    ),
+    (
+        "script/kept_text: if bytes ~= 0 then call('HINCRBY', KEYS[1], format('%s_kept_text', ARGV[1]), bytes) end | 4: bytes ~= 0 -> true",
+        OF_TEXTS,
+    ),
+    (
+        "script/money: if not arrived then count_kept_text(math.max(#line - LONG_TRANSACTION, 0)) end | 4: not arrived -> true",
+        "nothing arrives by the script in which this file is changed",
     ),
     (
         "spend/spend: elseif slot and slot ~= '1' then | 25: '1' -> '0'",
