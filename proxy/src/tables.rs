@@ -5,10 +5,11 @@ pub mod plans;
 pub mod price_offers;
 pub mod prices;
 
+use domain::plan::Plans;
 use plans::PlanTable;
 use price_offers::PriceOffers;
 use prices::Prices;
-use settings::Settings;
+use settings::{BadSettings, Settings};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::tables::{Table, TableMetrics};
@@ -45,16 +46,16 @@ pub async fn follow(
             _ = hangups.recv() => true,
         };
         if reread {
-            reread_plans(&plans, &settings, &metrics);
-            prices.reread().await;
+            let read = settings.read_tables_again().await;
+            replace_plans(&plans, read.plans, &metrics);
+            prices.reread(read.prices).await;
         } else {
             prices.refresh().await;
         }
     }
 }
 
-fn reread_plans(plans: &PlanTable, settings: &Settings, metrics: &TableMetrics) {
-    let read = settings.plans();
+fn replace_plans(plans: &PlanTable, read: Result<Plans, BadSettings>, metrics: &TableMetrics) {
     metrics.read_again(Table::Plans, read.is_ok());
     match read {
         Ok(read) => {

@@ -5,6 +5,7 @@ use crate::load::Load;
 use crate::site::{ADMIN, Site, body};
 use harness::{Admin, AdminOptions, Daemon, REPOSITORY, until};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The estimates of [`body`] under the two tables: quick calls and slow ones have prompts of the same number of tokens.
 const CHEAP: &str = "0.0000609";
@@ -93,6 +94,19 @@ async fn tables_change_under_load_and_each_call_has_one_of_them() {
             assert_eq!(reads(server, binary, table, "failed"), 1, "{binary} {table}");
         }
         assert!(server.logs().contains("stay"), "{}", server.logs());
+    }
+    // Reading a pipe waits for somebody who writes.
+    std::fs::remove_file(&prices_file).expect("a file");
+    let made = Command::new("mkfifo").arg(&prices_file).status();
+    assert!(made.expect("mkfifo").success());
+    for (server, binary) in [(&*edge, "proxy"), (&*admin, "admin")] {
+        reload(server, binary).await;
+        assert_eq!(reads(server, binary, "prices", "failed"), 2, "{binary}");
+        assert!(
+            server.logs().contains("is not a regular file"),
+            "{}",
+            server.logs()
+        );
     }
     load.answers(30).await;
     let reply = edge.caller(&site.key).chat(body(false)).await;

@@ -26,16 +26,13 @@ impl Prices {
     /// # Errors
     /// [`BadSettings`] with the file and its fault.
     pub fn new(settings: &Settings) -> Result<Self, BadSettings> {
-        Ok(Self(ArcSwap::from_pointee(InForce::from_file(settings)?)))
+        let file = settings.prices()?;
+        Ok(Self(ArcSwap::from_pointee(InForce::from_file(file))))
     }
 
-    /// Reads the file again.
-    ///
-    /// # Errors
-    /// [`BadSettings`]; the prices in force then stay.
-    pub fn reload(&self, settings: &Settings) -> Result<(), BadSettings> {
-        self.0.store(Arc::new(InForce::from_file(settings)?));
-        Ok(())
+    /// Takes the prices of the file, as it is now.
+    pub fn replace_file(&self, file: PriceTable) {
+        self.0.store(Arc::new(InForce::from_file(file)));
     }
 
     /// Returns the prices in force. Unusable imported prices are ignored.
@@ -64,12 +61,12 @@ impl Prices {
 }
 
 impl InForce {
-    fn from_file(settings: &Settings) -> Result<Self, BadSettings> {
-        let file = Arc::new(settings.prices()?);
-        Ok(Self {
+    fn from_file(file: PriceTable) -> Self {
+        let file = Arc::new(file);
+        Self {
             table: Arc::clone(&file),
             imported: None,
             file,
-        })
+        }
     }
 }

@@ -15,6 +15,7 @@ use endpoint::{Admission, LargeReads, SharedMemory};
 use people::PeopleState;
 use people::metrics::LoginMetrics;
 use settings::Settings;
+use settings::tables::Tables;
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -196,8 +197,8 @@ fn set_up<E: Error>(error: E) -> ServeError {
 
 impl Running {
     /// Reads plans and prices again. A table with a mistake changes nothing.
-    pub(crate) fn reload(&self, settings: &Settings) {
-        let plans = settings.plans();
+    pub(crate) async fn reload(&self, settings: &Arc<Settings>) {
+        let Tables { plans, prices } = settings.read_tables_again().await;
         self.metrics.tables.read_again(Table::Plans, plans.is_ok());
         match plans {
             Ok(plans) => {
@@ -210,10 +211,12 @@ impl Running {
             }
             Err(error) => tracing::error!(%error, "plans not reloaded; the old ones stay"),
         }
-        let prices = self.prices.reload(settings);
         self.metrics.tables.read_again(Table::Prices, prices.is_ok());
         match prices {
-            Ok(()) => tracing::info!("prices reloaded"),
+            Ok(file) => {
+                self.prices.replace_file(file);
+                tracing::info!("prices reloaded");
+            }
             Err(error) => tracing::error!(%error, "prices not reloaded; the old ones stay"),
         }
     }

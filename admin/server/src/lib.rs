@@ -98,8 +98,9 @@ pub async fn serve(settings: Settings, config: &str) -> Result<(), ServeError> {
         "serving"
     );
 
+    let settings = Arc::new(settings);
     while signals.next().await == SignalAction::Reload {
-        running.reload(&settings);
+        running.reload(&settings).await;
     }
     tracing::info!("stopping");
     running.leaving.store(true, Ordering::Release);

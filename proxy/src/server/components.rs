@@ -128,12 +128,7 @@ impl Components {
             views,
             lost_writes: Arc::default(),
             plans: Arc::new(PlanTable::new(&parts.plans, settings.public_url())),
-            prices: Arc::new(Prices::new(
-                parts.prices,
-                Arc::clone(&settings),
-                store.clone(),
-                metrics.tables.clone(),
-            )),
+            prices: Arc::new(Prices::new(parts.prices, store.clone(), metrics.tables.clone())),
             provider_keys,
             upstreams: Arc::new(parts.upstreams),
             retry_queue: parts.retry_queue,

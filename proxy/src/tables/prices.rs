@@ -3,7 +3,7 @@
 use arc_swap::ArcSwap;
 use domain::price::PriceTable;
 use parking_lot::Mutex;
-use settings::{BadSettings, Settings};
+use settings::BadSettings;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,23 +15,23 @@ const BAD_TEXT_LIFE: Duration = Duration::from_secs(5);
 
 /// The prices in force.
 pub struct Prices {
-    settings: Arc<Settings>,
     store: Store,
     metrics: TableMetrics,
     in_force: ArcSwap<PriceTable>,
     are_known: AtomicBool,
-    texts: Mutex<Texts>,
+    sources: Mutex<Sources>,
 }
 
-/// Imported prices as last read from the store.
-#[derive(Debug, Default)]
-struct Texts {
+/// The prices of the file, and the imported ones as last read from the store.
+#[derive(Debug)]
+struct Sources {
+    file: Arc<PriceTable>,
     in_force: Option<String>,
     /// The last text that did not parse, and when it was read.
     bad: Option<(Option<String>, Instant)>,
 }
 
-impl Texts {
+impl Sources {
     fn is_bad(&self, text: Option<&str>) -> bool {
         let bad = self.bad.as_ref();
         bad.is_some_and(|(bad, at)| bad.as_deref() == text && at.elapsed() < BAD_TEXT_LIFE)
@@ -40,14 +40,18 @@ impl Texts {
 
 impl Prices {
     /// Creates the table with the prices of the file. [`Prices::refresh`] adds the imported ones.
-    pub fn new(file: PriceTable, settings: Arc<Settings>, store: Store, metrics: TableMetrics) -> Self {
+    pub fn new(file: PriceTable, store: Store, metrics: TableMetrics) -> Self {
+        let file = Arc::new(file);
         Self {
-            settings,
             store,
             metrics,
-            in_force: ArcSwap::from_pointee(file),
+            in_force: ArcSwap::new(Arc::clone(&file)),
             are_known: AtomicBool::new(false),
-            texts: Mutex::default(),
+            sources: Mutex::new(Sources {
+                file,
+                in_force: None,
+                bad: None,
+            }),
         }
     }
 
@@ -71,47 +75,54 @@ impl Prices {
         self.are_known()
     }
 
-    /// Reads the imported prices, and also the file if they changed.
+    /// Reads the imported prices.
     pub async fn refresh(&self) {
-        self.read(false).await;
+        self.read(None).await;
     }
 
-    /// Reads the imported prices and the file.
-    pub async fn reread(&self) {
-        self.read(true).await;
+    /// Reads the imported prices. `file` are those of the file, as it is now.
+    pub async fn reread(&self, file: Result<PriceTable, BadSettings>) {
+        self.read(Some(file)).await;
     }
 
-    async fn read(&self, reread: bool) {
+    async fn read(&self, file: Option<Result<PriceTable, BadSettings>>) {
         let overlay = imported::read(&self.store).await;
         let has_replied = overlay.is_ok();
-        if self.accept(overlay.ok(), reread) && has_replied {
+        if self.accept(overlay.ok(), file) && has_replied {
             self.are_known.store(true, Ordering::Release);
         }
     }
 
     /// Puts `overlay` in force, as the store replied; `None` if it did not. Returns false if the prices in force stay
     /// although others were read, or if nothing was read.
-    fn accept(&self, overlay: Option<Option<String>>, reread: bool) -> bool {
-        if overlay.is_none() && !reread {
+    fn accept(&self, overlay: Option<Option<String>>, file: Option<Result<PriceTable, BadSettings>>) -> bool {
+        if overlay.is_none() && file.is_none() {
             return false;
         }
-        let mut texts = self.texts.lock();
-        let overlay = overlay.unwrap_or_else(|| texts.in_force.clone());
-        if !reread && texts.is_bad(overlay.as_deref()) {
-            return false;
+        let mut sources = self.sources.lock();
+        let overlay = overlay.unwrap_or_else(|| sources.in_force.clone());
+        if file.is_none() && (overlay == sources.in_force || sources.is_bad(overlay.as_deref())) {
+            return overlay == sources.in_force;
         }
-        (!reread && overlay == texts.in_force) || self.replace(&mut texts, overlay)
+        let file = file.map_or_else(|| Ok(Arc::clone(&sources.file)), |file| file.map(Arc::new));
+        self.replace(&mut sources, file, overlay)
     }
 
-    /// Puts the file and `overlay` in force. Returns whether both could be read.
-    fn replace(&self, texts: &mut Texts, overlay: Option<String>) -> bool {
-        let table = merged(&self.settings, overlay.as_deref());
-        self.metrics.read_again(Table::Prices, table.is_ok());
-        match table {
-            Ok(table) => {
+    /// Puts `file` and `overlay` in force. Returns whether both could be read.
+    fn replace(
+        &self,
+        sources: &mut Sources,
+        file: Result<Arc<PriceTable>, BadSettings>,
+        overlay: Option<String>,
+    ) -> bool {
+        let merged = file.and_then(|file| Ok((merged(&file, overlay.as_deref())?, file)));
+        self.metrics.read_again(Table::Prices, merged.is_ok());
+        match merged {
+            Ok((table, file)) => {
                 tracing::info!(price.version = table.version(), "prices in force");
                 self.in_force.store(table.into());
-                *texts = Texts {
+                *sources = Sources {
+                    file,
                     in_force: overlay,
                     bad: None,
                 };
@@ -122,20 +133,21 @@ impl Prices {
                 if !self.are_known() {
                     tracing::error!("without the imported prices every call is denied");
                 }
-                texts.bad = Some((overlay, Instant::now()));
+                sources.bad = Some((overlay, Instant::now()));
                 false
             }
         }
     }
 }
 
-fn merged(settings: &Settings, overlay: Option<&str>) -> Result<PriceTable, BadSettings> {
-    let file = settings.prices()?;
-    PriceTable::overlaid(file, overlay).map_err(|error| BadSettings(format!("imported prices: {error}")))
+fn merged(file: &PriceTable, overlay: Option<&str>) -> Result<PriceTable, BadSettings> {
+    PriceTable::overlaid(file.clone(), overlay)
+        .map_err(|error| BadSettings(format!("imported prices: {error}")))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::fixture::{Fixture, Reply, text};
 
     const EXPENSIVE: &str = r#"{"models":{"gpt-4o":{"rates":{"standard":{"input":"250","output":"1000"}}}}}"#;
@@ -145,7 +157,7 @@ mod tests {
         let fixture = Fixture::new().await;
         let prices = &fixture.prices;
         fixture.on_command(|command| (command[0] == "GET").then_some(Reply::Close));
-        prices.reread().await;
+        prices.reread(Ok(PriceTable::builtin().unwrap())).await;
         assert!(!prices.are_known());
         assert!(!prices.are_known_now().await);
         fixture.on_command(|_| None);
@@ -163,8 +175,10 @@ mod tests {
         let imported = version();
         assert!(prices.are_known() && imported != file);
         fixture.on_command(|command| (command[0] == "GET").then_some(Reply::Close));
-        prices.reread().await;
+        prices.reread(Ok(PriceTable::builtin().unwrap())).await;
         assert_eq!(version(), imported);
+        prices.reread(Err(BadSettings("bad".to_owned()))).await;
+        assert_eq!(version(), imported, "a file that cannot be read changes nothing");
         fixture.on_command(|_| None);
         prices.refresh().await;
         assert_eq!(version(), file, "the import was taken back");
@@ -176,8 +190,9 @@ mod tests {
         let fixture = Fixture::new().await;
         let prices = &fixture.prices;
         let parsed_at = |reread: bool| {
-            assert!(!prices.accept(Some(Some("{".to_owned())), reread));
-            prices.texts.lock().bad.as_ref().map(|(_, at)| *at).unwrap()
+            let file = reread.then(|| Ok(PriceTable::builtin().unwrap()));
+            assert!(!prices.accept(Some(Some("{".to_owned())), file));
+            prices.sources.lock().bad.as_ref().map(|(_, at)| *at).unwrap()
         };
         let first = parsed_at(false);
         assert_eq!(parsed_at(false), first);

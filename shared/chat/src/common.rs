@@ -29,7 +29,17 @@ const CHOICES: &[&str] = &[
     "enable_search",
     "mcp_servers",
     "cached_content",
+    "speed",
+    "inference_geo",
+    "enable_code_interpreter",
+    "compound_custom",
+    "search_options",
+    "vector_store_ids",
 ];
+/// Keys whose objects have keys of a provider's own: Gemini reads `extra_body.google.cached_content`.
+const EXTENSIONS: [&str; 2] = ["extra_body", "google"];
+/// Number of such objects within each other that are searched.
+const EXTENSION_DEPTH_MAX: usize = 2;
 
 /// The members that every endpoint has, as far as they have been parsed.
 #[derive(Debug)]
@@ -57,19 +67,7 @@ impl<'a> Common<'a> {
     /// Records a key that no OpenAI endpoint has, if it is one of [`CHOICES`] or could be mistaken for one. The scanner
     /// is at its value. `null`, `false` and an empty list choose nothing.
     pub(super) fn note_choice(&mut self, name: &str, scanner: &Scanner<'_>) {
-        if self.choice.is_some() {
-            return;
-        }
-        let folded = folded(Cow::Borrowed(name));
-        let mut choices = CHOICES.iter().copied();
-        let found = choices.find(|choice| letters(choice).eq(letters(&folded)));
-        let value = scanner.rest();
-        let is_empty_list = || {
-            let list = value.strip_prefix('[');
-            list.is_some_and(|list| list.trim_start_matches([' ', '\t', '\r', '\n']).starts_with(']'))
-        };
-        let is_nothing = || value.starts_with("null") || value.starts_with("false") || is_empty_list();
-        self.choice = found.filter(|_| !is_nothing());
+        self.choice = self.choice.or_else(|| choice(name, scanner, EXTENSION_DEPTH_MAX));
     }
 
     /// Returns the unescaped model. [`check_model`](Self::check_model) must have checked its presence.
@@ -107,6 +105,31 @@ impl<'a> Common<'a> {
             Some(_) => Err(BodyError::BadServiceTier),
         }
     }
+}
+
+/// Returns the key of [`CHOICES`] that `name` is or could be mistaken for, or one that the object at the scanner has.
+fn choice(name: &str, scanner: &Scanner<'_>, depth: usize) -> Option<&'static str> {
+    let folded = folded(Cow::Borrowed(name));
+    let is_alike = |known: &&str| letters(known).eq(letters(&folded));
+    if depth > 0 && scanner.peek() == Some(b'{') && EXTENSIONS.iter().any(|known| is_alike(&known)) {
+        let mut found = None;
+        // The caller parses it again, and reports what is malformed.
+        drop(scanner.fork().object(|scanner, key| {
+            let name = key.decode()?;
+            found = found.or_else(|| choice(&name, scanner, depth - 1));
+            scanner.skip()
+        }));
+        return found;
+    }
+    let found = CHOICES.iter().copied().find(is_alike);
+    found.filter(|_| !chooses_nothing(scanner.rest()))
+}
+
+/// Returns whether a value is `null`, `false` or an empty list.
+fn chooses_nothing(value: &str) -> bool {
+    let list = value.strip_prefix('[');
+    let is_empty = |list: &str| list.trim_start_matches([' ', '\t', '\r', '\n']).starts_with(']');
+    value.starts_with("null") || value.starts_with("false") || list.is_some_and(is_empty)
 }
 
 /// Reads a boolean. `null` and an absent value are false; any other value is `error`.

@@ -42,6 +42,11 @@ impl<'a> Scanner<'a> {
         scanner
     }
 
+    /// Returns a scanner that reads on from here by itself.
+    pub(super) const fn fork(&self) -> Self {
+        Self { ..*self }
+    }
+
     /// Returns the offset of the next byte.
     pub(super) const fn at(&self) -> usize {
         self.at

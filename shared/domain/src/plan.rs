@@ -80,7 +80,36 @@ impl Plans {
     /// # Errors
     /// A sentence that names the field.
     pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
-        toml::from_str(text)
+        let plans: Self = toml::from_str(text)?;
+        plans.check().map_err(serde::de::Error::custom)?;
+        Ok(plans)
+    }
+
+    /// Refuses a table without a plan, such as a file that is cut short, and upgrades that lead nowhere.
+    fn check(&self) -> Result<(), String> {
+        if self.0.is_empty() {
+            return Err("there is no plan".to_owned());
+        }
+        for (name, plan) in &self.0 {
+            let next = plan.upgrade_to.as_deref();
+            if let Some(next) = next.filter(|next| self.get(next).is_none()) {
+                return Err(format!(
+                    "`{name}.upgrade_to` is `{next}`, which is no plan of the table"
+                ));
+            }
+            let is_address = |url: &str| {
+                let begins = ["/", "https://", "http://"]
+                    .iter()
+                    .any(|start| url.starts_with(start));
+                begins && url.bytes().all(|byte| byte.is_ascii_graphic())
+            };
+            if plan.upgrade_url.as_deref().is_some_and(|url| !is_address(url)) {
+                return Err(format!(
+                    "`{name}.upgrade_url` must be a path, or begin with https:// or http://"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Returns a plan by its name. If there is none, the call is denied (decision D7).
@@ -181,6 +210,27 @@ mod tests {
         let agents =
             ["free", "builder", "startup", "enterprise"].map(|name| plans.get(name).unwrap().custom_agents);
         assert_eq!(agents, [Some(5), Some(50), Some(250), None]);
+    }
+
+    #[test]
+    fn a_table_without_plans_or_with_upgrades_that_lead_nowhere_is_refused() {
+        for (text, error) in [
+            ("", "there is no plan"),
+            ("# cut short", "there is no plan"),
+            ("[free]\nupgrade_to = \"pro\"", "`free.upgrade_to` is `pro`"),
+            (
+                "[free]\nupgrade_url = \"javascript:x\"",
+                "`free.upgrade_url` must be",
+            ),
+            (
+                "[free]\nupgrade_url = \"/plan\\r\\nx: y\"",
+                "`free.upgrade_url` must be",
+            ),
+        ] {
+            let found = Plans::parse(text).unwrap_err().to_string();
+            assert!(found.contains(error), "{found}");
+        }
+        Plans::parse("[free]\nupgrade_url = \"https://example.com/up\"").unwrap();
     }
 
     #[test]

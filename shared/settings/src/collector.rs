@@ -1,6 +1,7 @@
 //! `telemetry.otlp_endpoint` and `telemetry.otlp_headers`: the collector of spans.
 
 use crate::TelemetrySettings;
+use crate::upstreams::has_valid_port;
 use http::Uri;
 use http::header::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
@@ -49,7 +50,7 @@ impl Collector {
             "https" => 443,
             _ => return Err(bad()),
         };
-        if authority.as_str().contains('@') || uri.query().is_some() {
+        if authority.as_str().contains('@') || uri.query().is_some() || !has_valid_port(base) {
             return Err(bad());
         }
         let host = authority.host().trim_matches(['[', ']']).to_owned();
@@ -126,6 +127,7 @@ mod tests {
             "http://",
             "http://u:p@x",
             "http://x/?a=b",
+            "http://x:99999",
         ] {
             assert!(
                 collector(bad, "")

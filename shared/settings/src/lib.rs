@@ -11,7 +11,7 @@ mod load;
 mod master_key;
 mod public_url;
 mod slot;
-mod tables;
+pub mod tables;
 pub mod upstreams;
 mod variables;
 

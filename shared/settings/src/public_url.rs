@@ -1,6 +1,7 @@
 //! The addresses that people and programs use for a server (`admin.public_url`, `proxy.public_url`), normalized, so
 //! that checks for `https://` can compare text.
 
+use crate::upstreams::has_valid_port;
 use crate::{BadSettings, Settings};
 use http::Uri;
 
@@ -31,7 +32,8 @@ pub(crate) fn normalized(url: &str) -> Option<String> {
     let authority = uri.authority()?.as_str().to_ascii_lowercase();
     let is_plain = !authority.contains('@') && uri.query().is_none() && !url.contains('#');
     let is_host = uri.host().is_some_and(|host| !host.is_empty());
-    let is_address = matches!(scheme.as_str(), "https" | "http") && is_host && is_plain;
+    let is_http = matches!(scheme.as_str(), "https" | "http");
+    let is_address = is_http && is_host && is_plain && has_valid_port(url);
     is_address.then(|| format!("{scheme}://{authority}{}", uri.path().trim_end_matches('/')))
 }
 
@@ -73,6 +75,8 @@ mod tests {
             "https://gate.example.com/?a=b",
             "https://gate.example.com/#a",
             "https://gate example.com",
+            "https://gate.example.com:99999",
+            "https://gate.example.com:0",
         ] {
             for section in ["ADMIN", "PROXY"] {
                 let error = loaded(section, url).map(drop).unwrap_err().to_string();

@@ -122,6 +122,14 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "`upstream.base_url` must not have a fragment",
         ),
         (
+            from("[upstream]\nbase_url = \"http://127.0.0.1:82070/v1\"\n").unwrap_err(),
+            "`upstream.base_url` must have a port from 1 to 65535",
+        ),
+        (
+            from("[upstream]\nbase_url = \"http://[::1]:0/v1\"\n").unwrap_err(),
+            "`upstream.base_url` must have a port from 1 to 65535",
+        ),
+        (
             from("[upstream]\nprovider = \"\"\n").unwrap_err(),
             "`upstream.provider`",
         ),

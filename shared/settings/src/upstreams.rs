@@ -10,7 +10,9 @@ pub use path_template::PathTemplate;
 pub use pattern::ModelPattern;
 pub(crate) use read::{EnvSetting, read};
 
+use http::Uri;
 use serde::Deserialize;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 /// Maximum number of named upstreams. Together with `[upstream]` this is the number of providers for which an agent can
@@ -41,7 +43,21 @@ pub(crate) fn check_base_url(base_url: &str) -> Result<(), &'static str> {
             Err("must start with https:// or http://")
         }
         text if text.contains('#') => Err("must not have a fragment"),
+        text if !has_valid_port(text) => Err("must have a port from 1 to 65535, or none"),
         _ => Ok(()),
+    }
+}
+
+/// Returns whether the port of a URL, if it names one, can be connected to. `http` parses any number, and takes one that
+/// is too large for none.
+pub(crate) fn has_valid_port(url: &str) -> bool {
+    let Ok(uri) = url.parse::<Uri>() else { return true };
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    match host.rsplit_once(':') {
+        // The last colon of an IPv6 address belongs to the address.
+        Some((_, port)) if !port.ends_with(']') => port.parse::<NonZeroU16>().is_ok(),
+        _ => true,
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) enum MediaKind {
     Image,
     Audio,
     File,
-    /// None of these: all its bytes count.
+    /// None of these: all its bytes count, and an image if a member could be one.
     Unknown,
 }
 
@@ -24,6 +24,9 @@ pub(crate) struct PartMedia {
     pub image: Media,
     pub audio: Media,
     pub file: Media,
+    /// Whether a part of unknown type has a member that could be an image: api.openai.com has billed `{"image": …}` as
+    /// one, and providers have further types of media.
+    pub is_unknown_media: bool,
 }
 
 impl PartMedia {
@@ -40,7 +43,11 @@ impl PartMedia {
             MediaKind::Unknown => whole,
             _ => text.bytes + media_bytes.iter().sum::<usize>(),
         };
-        let [images, audios, files] = media.map(|(own, media)| media.count.max(usize::from(own == kind)));
+        let is_image = kind == MediaKind::Unknown && self.is_unknown_media;
+        let [images, audios, files] = media.map(|(own, media)| {
+            let counts = own == kind || own == MediaKind::Image && is_image;
+            media.count.max(usize::from(counts))
+        });
         prompt.images += images;
         prompt.audios += audios;
         prompt.files += files;

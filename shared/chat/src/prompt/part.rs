@@ -28,7 +28,10 @@ impl Part {
             "input_audio" => part.media.audio.read(scanner),
             "file" => part.media.file.read(scanner),
             cache_lifetime::BREAKPOINT | cache_lifetime::CONTROL => part.text.cache_member(scanner, key),
-            _ => part.text.member(scanner, key),
+            _ => {
+                part.media.is_unknown_media |= scanner.peek() != Some(b'n');
+                part.text.member(scanner, key)
+            }
         })?;
         Ok(part)
     }

@@ -32,6 +32,21 @@ fn what_chooses_something_is_refused() {
             (r#""enable_search":true"#, "enable_search"),
             (r#""mcp_servers":[{"url":"https://example.com"}]"#, "mcp_servers"),
             (r#""cached_content":"cachedContents/1""#, "cached_content"),
+            (r#""speed":"fast""#, "speed"),
+            (r#""inference_geo":"us""#, "inference_geo"),
+            (r#""enable_code_interpreter":true"#, "enable_code_interpreter"),
+            (r#""compound_custom":{"tools":{}}"#, "compound_custom"),
+            (r#""search_options":{"search_strategy":"pro"}"#, "search_options"),
+            (r#""vector_store_ids":["vs_1"]"#, "vector_store_ids"),
+            (
+                r#""extra_body":{"google":{"cached_content":"cachedContents/1"}}"#,
+                "cached_content",
+            ),
+            (r#""extraBody":{"models":["dear"]}"#, "models"),
+            (
+                r#""google":{"thinking_config":{},"cachedContent":"cachedContents/1"}"#,
+                "cached_content",
+            ),
             (r#""x":1,"plugins":[{}],"models":["m"]"#, "plugins"),
             (
                 r#""context_window_fallbacks":[{"m":["dear"]}]"#,
@@ -71,6 +86,8 @@ fn what_chooses_something_is_refused() {
             r#""enable_search":false,"plugins":false"#,
             r#""model_group":["dear"]"#,
             r#""metadata":{"models":["dear"]}"#,
+            r#""extra_body":{"google":{"thinking_config":{"thinking_budget":800}},"models":[]}"#,
+            r#""extra_body":"models","google":["cached_content"]"#,
         ] {
             assert_eq!(refused(endpoint, member), None, "{member}");
         }

@@ -98,16 +98,17 @@ impl Reference<'_> {
                 let there = named(name).into_iter().filter(|value| !value.is_null()).count() as u64;
                 this.counts[place] += there.max(u64::from(kind == name));
             }
-            if ![
-                "text",
-                "refusal",
-                "input_text",
-                "image_url",
-                "input_audio",
-                "file",
-            ]
-            .contains(&kind)
-            {
+            let known = ["refusal", "input_text", "image_url", "input_audio", "file"];
+            if kind != "text" && !known.contains(&kind) {
+                let of_text = ["type", "text", "refusal", "image_url", "input_audio", "file"];
+                let of_cache = ["cache_control", "prompt_cache_breakpoint"];
+                let is_media = |(key, value): (&String, &Value)| {
+                    let name = fold(key);
+                    !value.is_null() && !of_text.contains(&&*name) && !of_cache.contains(&&*name)
+                };
+                if members.iter().any(is_media) && named("image_url").iter().all(|value| value.is_null()) {
+                    this.counts[1] += 1;
+                }
                 this.counts[0] += this.spelling.size(part);
                 return;
             }

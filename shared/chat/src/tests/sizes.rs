@@ -289,8 +289,11 @@ fn media_parts() {
             [12, 1, 1, 0],
         ),
         (r#"{"type":"image_url","Image_URL":{"URL":"x"}}"#, [0, 1, 0, 0]),
-        // Parts of unknown types count all their bytes: 32, 49, 43, 2 and 12.
-        (r#"{"type":"novel","words":"hello"}"#, [32, 0, 0, 0]),
+        // Parts of unknown types count all their bytes, and an image if a member could be one.
+        (r#"{"type":"novel","words":"hello"}"#, [32, 1, 0, 0]),
+        (r#"{"image":"AAAA"}"#, [16, 1, 0, 0]),
+        (r#"{"type":"image","source":{"data":"AAAA"}}"#, [41, 1, 0, 0]),
+        (r#"{"type":"novel","text":"hello","x":null}"#, [40, 0, 0, 0]),
         (
             r#"{"type":"input_image","image_url":{"url":"abcd"}}"#,
             [49, 1, 0, 0],

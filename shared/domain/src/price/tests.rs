@@ -23,6 +23,22 @@ fn figures(model: &str) -> (u64, u64) {
     (rates.input_picos, rates.output_picos)
 }
 
+/// No model shrinks an image below these sizes, whatever its `detail`.
+#[test]
+fn an_image_counts_as_much_as_the_model_can_bill() {
+    for (model, tokens) in [
+        ("gpt-6-luna", 36_000),
+        ("gpt-6.1-sol", 36_000),
+        ("gpt-5.6-terra", 36_000),
+        ("chat-latest", 36_000),
+        ("gpt-5.5", 12_000),
+        ("gpt-5.4-pro", 12_000),
+        ("gpt-4o-mini", 48_169),
+    ] {
+        assert_eq!(builtin().price_of(model).image_tokens, tokens, "{model}");
+    }
+}
+
 #[test]
 fn the_file_has_the_published_figures() {
     for (model, input, cached, output) in [

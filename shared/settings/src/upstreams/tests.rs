@@ -222,6 +222,10 @@ fn every_mistake_names_its_key() {
             "[upstreams.a]\nbase_url = \"https://a/v1#x\"\nmodels = [\"*\"]\n".to_owned(),
             "`upstreams.a.base_url` must not have a fragment",
         ),
+        (
+            "[upstreams.a]\nbase_url = \"https://a:99999\"\nmodels = [\"*\"]\n".to_owned(),
+            "`upstreams.a.base_url` must have a port from 1 to 65535",
+        ),
         (one("auth = \"basic\""), "`upstreams.a.auth`"),
         (one("chat_path = \"chat\""), "`upstreams.a.chat_path`"),
         (one("responses_path = \"/{x}\""), "`upstreams.a.responses_path`"),

@@ -384,7 +384,7 @@ fn long_context_covers_the_whole_call() {
     };
     assert_eq!(nanos(byte_more), at(272_001), "a started token counts");
     let with_image = CallShape {
-        prompt_bytes: 262_000 * 4 + 1,
+        prompt_bytes: 260_000 * 4 + 1,
         image_parts: 1,
         ..call
     };
