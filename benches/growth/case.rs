@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::fill;
-use crate::site::Site;
+use crate::fixture::Site;
 
 /// Kind of the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use crate::Outcome;
 use crate::actor::Actor;
 use crate::calls::ESTIMATE;
+use crate::fixture::Site;
 use crate::lines::line;
-use crate::site::Site;
 use clock::now_ms;
 use domain::id::IdKind;
 use domain::period::Period;

@@ -9,21 +9,21 @@ mod calls;
 mod case;
 mod edge;
 mod fill;
+mod fixture;
 #[path = "../record/lines.rs"]
 mod lines;
 #[path = "../src/output.rs"]
 mod output;
 #[path = "../published.rs"]
 mod published;
-mod site;
 
 use calls::CallKind;
 use case::Case;
 use clap::Parser;
+use fixture::Site;
 use gate_bench_rig::outcome::median;
 use harness::Redis;
 use published::{Places, circumstances};
-use site::Site;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -4,6 +4,7 @@
 mod bisect;
 mod contender;
 mod facts;
+mod fixture;
 mod ledger;
 mod machine;
 mod measure;
@@ -17,17 +18,16 @@ mod results;
 mod row;
 mod section;
 mod sections;
-mod stage;
 mod targets;
 
 use clap::Parser;
 use contender::Name;
+use fixture::Stage;
 use machine::Cores;
 use measure::Runner;
 use progress::{Progress, say};
 use results::{Found, Measured, Results};
 use section::{Lengths, Section};
-use stage::Stage;
 use std::cell::RefCell;
 use std::error::Error;
 use std::io::Write;

@@ -1,12 +1,12 @@
 //! Runs the load generator against one contender and records the outcome.
 
 use crate::contender::{Contender, Name, UPSTREAM};
+use crate::fixture::Stage;
 use crate::ledger::Ledger;
 use crate::machine::{REAL_TIME, prioritise};
 use crate::phase::{Phase, Wire};
 use crate::progress::Progress;
 use crate::row::Row;
-use crate::stage::Stage;
 use gate_bench_rig::outcome::Outcome;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

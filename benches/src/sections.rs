@@ -13,11 +13,11 @@ pub(crate) mod protocols;
 pub(crate) mod streams;
 
 use crate::contender::{Contender, Name};
+use crate::fixture::{Edge, Server, Sides, Stage, plain, tollgate};
 use crate::ledger::Ledger;
 use crate::measure::Runner;
 use crate::results::Found;
 use crate::section::{Lengths, Section};
-use crate::stage::{Edge, Server, Sides, Stage, plain, tollgate};
 use std::error::Error;
 
 /// The outcome of a section: the numbers, and the approved calls that ledgers were compared with.

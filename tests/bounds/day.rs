@@ -8,7 +8,7 @@ mod people;
 mod work;
 
 use crate::fill::{AGENT, MODE, Tenant};
-use crate::world::{BINARY, World, success, text};
+use crate::fixture::{BINARY, World, success, text};
 use domain::permission::Permission;
 use harness::{Answer, Caller, Cli, Edge, Upstream, chat_body, eventually};
 use serde_json::{Value, json};

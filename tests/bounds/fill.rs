@@ -1,7 +1,7 @@
 //! Many records of a kind, written directly into the store: of each record, as much as its list reads.
 
+use crate::fixture::World;
 use crate::lists::MANY;
-use crate::world::World;
 use clock::now_ms;
 use harness::{AdminOptions, Caller, Mode, SeedAccount};
 use serde_json::json;

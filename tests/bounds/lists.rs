@@ -3,8 +3,8 @@
 
 use crate::cursor::forged;
 use crate::fill::{ListKind, MODE, Tenant, ended_ms};
+use crate::fixture::World;
 use crate::watch::{Watch, Work};
-use crate::world::World;
 use api_docs::table::routes;
 use clock::now_ms;
 use endpoint::{Flag, OFFSET_MAX, PAGE_MAX};

@@ -10,9 +10,9 @@
 //! * [`paging`]: paging by cursor while records are added and removed; invalid cursors
 #![cfg(test)]
 
-#[path = "../management/world.rs"]
+#[path = "../management/fixture.rs"]
 #[expect(dead_code, reason = "it is made for more than this")]
-mod world;
+mod fixture;
 
 mod cursor;
 mod day;

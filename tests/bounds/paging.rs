@@ -2,7 +2,7 @@
 //! refused.
 
 use crate::cursor::forged;
-use crate::world::{FULL, World, problem, success, text};
+use crate::fixture::{FULL, World, problem, success, text};
 use harness::{Caller, Mode, Role, SeedAccount, SeededRandom, TEST_PASSWORD};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

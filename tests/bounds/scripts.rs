@@ -2,9 +2,9 @@
 
 use crate::day::Person;
 use crate::fill::{ListKind, NO_LIMIT, roomy};
+use crate::fixture::World;
 use crate::lists::{FEW, MANY};
 use crate::watch::{Command, Watch, Work};
-use crate::world::World;
 use harness::{Answer, Edge, EdgeOptions, Upstream};
 use std::collections::{BTreeMap, BTreeSet};
 use store::script;

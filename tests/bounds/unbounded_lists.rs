@@ -2,9 +2,9 @@
 //! thousand and beside a million records of each kind of the account.
 
 use crate::fill::{AGENT, ListKind, Tenant, roomy};
+use crate::fixture::World;
 use crate::lists::{FEW, MANY, OTHERS, SEARCHED, SHORT, work_of};
 use crate::watch::{Watch, Work};
-use crate::world::World;
 use harness::{Role, SessionCaller, TEST_PASSWORD, text};
 use serde_json::json;
 use std::collections::BTreeSet;

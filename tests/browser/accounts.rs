@@ -1,6 +1,6 @@
 //! Accounts with users, made by the operator's command line.
 
-use crate::stage::Stage;
+use crate::fixture::Stage;
 use harness::words;
 use serde_json::{Map, Value, json};
 

@@ -7,12 +7,12 @@
 
 mod accounts;
 mod chromium;
+mod fixture;
 mod provider;
 mod requests;
 mod script;
-mod stage;
 
-use stage::Stage;
+use fixture::Stage;
 
 /// One test for each journey, which is a file of the same name in `journeys/`.
 macro_rules! journeys {

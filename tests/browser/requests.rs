@@ -1,6 +1,6 @@
 //! Requests of a journey to the test, for actions outside the browser.
 
-use crate::stage::Stage;
+use crate::fixture::Stage;
 use crate::{accounts, provider};
 use harness::Answer;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Changes of money of every kind, and a check that acknowledged ones are kept. Each is repeated until it is
 //! acknowledged, as the documents prescribe, and once more at the end.
 
+use crate::fixture::SOON;
 use crate::repeated_work::Ongoing;
-use crate::world::SOON;
 use domain::mode::Mode;
 use harness::{Admin, Caller, Reply, SeedAccount, assert_fields};
 use serde_json::{Value, json};

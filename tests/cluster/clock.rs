@@ -1,6 +1,6 @@
 //! One master of a cluster has a wrong clock, and others do not. A wire in front of it changes the time in its replies.
 
-use crate::world::{MASTERS, SOON, World, call, cap};
+use crate::fixture::{MASTERS, SOON, World, call, cap};
 use harness::{Wire, eventually, until};
 
 const DAYS: i64 = 3 * 86_400;

@@ -1,7 +1,7 @@
 //! Dedicated connections, on which changes of money wait for confirmation: an account that hammers leaves other
 //! accounts their share.
 
-use crate::world::ADMIN;
+use crate::fixture::ADMIN;
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, Wire, words};
 use serde_json::json;

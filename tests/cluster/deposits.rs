@@ -1,7 +1,7 @@
 //! Deposits, and which of those that were acknowledged are there.
 
+use crate::fixture::SOON;
 use crate::repeated_work::Ongoing;
-use crate::world::SOON;
 use domain::mode::Mode;
 use harness::{Admin, Caller, Reply, SeedAccount, Store, eventually};
 use serde_json::{Value, json};

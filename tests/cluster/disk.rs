@@ -3,8 +3,8 @@
 
 use crate::changes::{Changes, Customer};
 use crate::deposits::{Depositor, Deposits};
+use crate::fixture::{ADMIN, PROXY};
 use crate::power::Powered;
-use crate::world::{ADMIN, PROXY};
 use clock::now_ms;
 use harness::{
     Admin, AdminOptions, Answer, Cli, Edge, EdgeOptions, Redis, Reply, Seed, Upstream, assert_fields,

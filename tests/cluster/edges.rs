@@ -1,7 +1,7 @@
 //! One, two and four edges on a cluster: accounts on every node, and each limit used up to the nano, however many edges
 //! decide.
 
-use crate::world::{COST, MASTERS, World, call, cap};
+use crate::fixture::{COST, MASTERS, World, call, cap};
 use futures::StreamExt;
 use futures::stream;
 

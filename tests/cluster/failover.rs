@@ -1,8 +1,8 @@
 //! A master of the cluster is lost, or hands over, while calls go on: its accounts are denied until its replica has
 //! taken over, the others are served all the time, and nothing is forwarded that was not approved and charged.
 
+use crate::fixture::{COST, MASTERS, Resident, World, accept, cap};
 use crate::load::{Load, charged, forwarded, gap, words};
-use crate::world::{COST, MASTERS, Resident, World, accept, cap};
 use harness::until;
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! Replays of an earlier change: each is confirmed by a write of its own, the fence. If that write is refused, nothing
 //! is confirmed.
 
+use crate::fixture::MASTERS;
 use crate::pair::{Timeouts, by_a_replica, handle, master_with_replica};
-use crate::world::MASTERS;
 use harness::{ClosedPort, Redis, RedisCluster, Wire};
 use settings::durability::Durability;
 use store::StoreError;

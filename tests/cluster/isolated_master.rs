@@ -1,7 +1,7 @@
 //! A master that is cut off from its cluster while processes still reach it, and whose replica takes over.
 
 use crate::deposits::Depositor;
-use crate::world::{MASTERS, World, accept, call, cap};
+use crate::fixture::{MASTERS, World, accept, call, cap};
 use domain::mode::Mode;
 use harness::{RedisCluster, SeedAccount, until};
 use serde_json::{Value, json};

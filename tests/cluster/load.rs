@@ -1,6 +1,6 @@
 //! Callers that do not stop, and the outcome of each of their calls.
 
-use crate::world::{COST, Resident, World, call};
+use crate::fixture::{COST, Resident, World, call};
 use harness::until;
 use parking_lot::Mutex;
 use std::collections::HashMap;

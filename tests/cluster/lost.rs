@@ -1,7 +1,7 @@
 //! A failover that loses writes: every server that knew a higher version refuses the account until the operator
 //! accepts.
 
-use crate::world::{MASTERS, SOON, World, accept, call, cap};
+use crate::fixture::{MASTERS, SOON, World, accept, call, cap};
 use harness::{eventually, until};
 
 /// Calls whose charges the replica never receives.
@@ -64,7 +64,7 @@ async fn an_account_that_lost_writes_waits_for_the_operator() {
     assert_eq!(caller.chat(call("accepted")).await.status, 200);
     assert_eq!(
         loser.agent.counters().await.day_nanos,
-        received + crate::world::COST
+        received + crate::fixture::COST
     );
     assert_eq!(world.edges[0].ops("/readyz").expect("readiness").0, 200);
 }

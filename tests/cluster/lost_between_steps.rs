@@ -28,9 +28,9 @@
 mod call;
 mod stopped_change;
 
+use crate::fixture::{MASTERS, PATIENCE_MS, SOON, World};
 use crate::lost_lookup::fixture::{Fixture, holder, key_on};
 use crate::lost_master::{accept_all, conclusion};
-use crate::world::{MASTERS, PATIENCE_MS, SOON, World};
 use futures::{StreamExt, stream};
 use harness::{Admin, Daemon, Gate, RedisCluster, until};
 use serde_json::json;

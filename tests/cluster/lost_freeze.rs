@@ -2,7 +2,7 @@
 //! Calls through an edge that has not seen them do not hide the loss. Where an admin server runs, such an edge denies
 //! the accounts until the operator accepts them.
 
-use crate::world::{ADMIN, MASTERS, SOON, World, accept, call, cap};
+use crate::fixture::{ADMIN, MASTERS, SOON, World, accept, call, cap};
 use domain::mode::Mode;
 use harness::{Admin, Caller, Cli, Edge, SeedAgent, eventually, until};
 use serde_json::{Value, json};

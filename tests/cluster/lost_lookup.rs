@@ -7,8 +7,8 @@
 pub mod fixture;
 mod witness;
 
+use crate::fixture::{MASTERS, World};
 use crate::lost_master::conclusion;
-use crate::world::{MASTERS, World};
 use fixture::{Change, EACH, Fixture, LookupKind};
 use harness::{Admin, Daemon, until};
 use serde_json::json;

@@ -8,7 +8,7 @@ pub mod acknowledged_change;
 pub mod kind;
 pub mod party;
 
-use crate::world::{ADMIN, MASTERS, SOON, World};
+use crate::fixture::{ADMIN, MASTERS, SOON, World};
 use acknowledged_change::{Row, Sent};
 use futures::future::{join, join_all};
 use harness::{Admin, Cli, eventually};

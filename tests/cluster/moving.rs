@@ -1,8 +1,8 @@
 //! A slot moves to another master while its account is called: calls are approved or denied, never both or neither, and
 //! the ledger is exact when it is over.
 
+use crate::fixture::{COST, MASTERS, World, cap};
 use crate::load::{Load, charged, forwarded, gap, words};
-use crate::world::{COST, MASTERS, World, cap};
 use harness::{RedisCluster, Store};
 use std::time::{Duration, Instant};
 use store::keys::Bucket;

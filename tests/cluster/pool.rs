@@ -1,8 +1,8 @@
 //! The pool of dedicated connections of a process, seen from the store: the state of a reused connection, the error of
 //! a change that got no connection, and the end of connections.
 
+use crate::fixture::{MASTERS, SOON};
 use crate::pair::{Timeouts, by_a_replica, master_with_replica};
-use crate::world::{MASTERS, SOON};
 use harness::{ClosedPort, Redis, RedisCluster, Store, Wire, eventually, until};
 use std::time::Duration;
 use store::StoreError;

@@ -3,7 +3,7 @@
 use crate::changes::{Changes, Customer};
 use crate::deposits::{Depositor, Deposits};
 use crate::disk::code;
-use crate::world::{ADMIN, MASTERS, SOON, World, accept};
+use crate::fixture::{ADMIN, MASTERS, SOON, World, accept};
 use domain::mode::Mode;
 use harness::{Cli, RedisCluster, assert_fields, eventually, until};
 use serde_json::{Value, json};

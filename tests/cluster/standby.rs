@@ -1,6 +1,6 @@
 //! A single server with a standby that takes over: acknowledged wallets are there, and no number is given twice.
 
-use crate::world::ADMIN;
+use crate::fixture::ADMIN;
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, Wire, until};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use crate::deposits::Depositor;
 use crate::disk::code;
-use crate::world::{ADMIN, MASTERS, SOON, World, accept};
+use crate::fixture::{ADMIN, MASTERS, SOON, World, accept};
 use harness::{Cli, eventually};
 use serde_json::json;
 

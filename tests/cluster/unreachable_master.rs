@@ -1,7 +1,7 @@
 //! A master is down or hangs and is not replaced: its accounts are refused, and no other account waits for it.
 
 use crate::deposits::Depositor;
-use crate::world::{MASTERS, SOON, World, call, cap};
+use crate::fixture::{MASTERS, SOON, World, call, cap};
 use domain::id::IdKind;
 use domain::mode::Mode;
 use harness::{RedisCluster, eventually, until};

@@ -1,7 +1,7 @@
 //! Approved calls: the request to the provider and the answer to the caller (specification §4.4 "Approved response",
 //! decisions D34, D35, D51, D64).
 
-use super::stage::{PROVIDER_KEY, SOON, Stage, estimated_body, open_cap};
+use super::fixture::{PROVIDER_KEY, SOON, Stage, estimated_body, open_cap};
 use harness::{Answer, RawClient, RawReply, Recorded, Reply};
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Changes bind the very next call on every edge: two edges that have both served the agent before, one store, no
 //! waiting.
 
+use super::fixture::{Actor, Stage, cap, estimated_body, open_cap};
 use super::shape::{denied, refused};
-use super::stage::{Actor, Stage, cap, estimated_body, open_cap};
 use harness::{Caller, CapPolicy, Edge};
 
 const ROUNDS: usize = 3;

@@ -1,6 +1,6 @@
 //! Blocked addresses at the edge (decisions D11, D63): before anything else, within seconds, without a restart.
 
-use super::stage::{SOON, Stage, estimated_body, open_cap};
+use super::fixture::{SOON, Stage, estimated_body, open_cap};
 use harness::{Caller, Cli, RawClient, Redis, Reply, eventually, until};
 use serde_json::json;
 use std::net::IpAddr;
@@ -170,7 +170,7 @@ async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_i
 
     // An edge that starts now has no list. It answers 503 to everybody, also to an invalid key.
     let upstream = stage.upstream.base_url();
-    let late = super::stage::options(&redis, &upstream).until_alive();
+    let late = super::fixture::options(&redis, &upstream).until_alive();
     let late = harness::Edge::start(late);
     eventually("a listener", SOON, async || {
         tokio::net::TcpStream::connect(late.addr()).await.ok()

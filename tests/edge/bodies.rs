@@ -1,7 +1,7 @@
 //! Bodies that are malformed, too long or never come: 400, 413, 408 (decisions D34, D62, D63).
 
+use super::fixture::{SOON, Stage, estimated_body, open_cap};
 use super::shape::refused;
-use super::stage::{SOON, Stage, estimated_body, open_cap};
 use harness::RawClient;
 use serde_json::{Value, json};
 

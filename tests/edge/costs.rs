@@ -2,8 +2,8 @@
 //! D64, D65). Prices are those of `prices.toml` beside this file, in nano-USD a token:
 //! `plain` 2,000 in, 500 cached, 8,000 out.
 
+use super::fixture::{Stage, amounts, open_cap, plain_call};
 use super::shape::approved;
-use super::stage::{Stage, amounts, open_cap, plain_call};
 use harness::Answer;
 use serde_json::{Value, json};
 

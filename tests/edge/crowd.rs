@@ -1,7 +1,7 @@
 //! Many calls at once over two edges: exactly as many are approved as the limit has room for, to the nano. Each limit
 //! by itself, with the agents and keys of a plan, is in `ledger/race.rs`.
 
-use super::stage::{Actor, Stage, cap, estimated_body};
+use super::fixture::{Actor, Stage, cap, estimated_body};
 use harness::{Caller, CapPolicy, Edge};
 use std::collections::HashMap;
 

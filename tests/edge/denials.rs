@@ -1,7 +1,7 @@
 //! Every denial: exact status, headers and body, nothing sent to the provider, nothing charged.
 
+use super::fixture::{Actor, Stage, cap, estimated_body, open_cap};
 use super::shape::{denied, refused};
-use super::stage::{Actor, Stage, cap, estimated_body, open_cap};
 use domain::denial::Denial;
 use harness::{CapPolicy, Reply, until};
 use serde_json::json;
@@ -179,7 +179,11 @@ async fn the_largest_call_is_estimated_exactly() {
     // 128 × 10,000,000 tokens at 80 USD per million are 102,400 USD, and one token of prompt and four around it 10,000
     // nanos.
     let reply = actor.caller.chat(body.clone()).await;
-    assert_eq!(super::stage::amounts(&reply).0, 102_400_000_010_000, "{reply:?}");
+    assert_eq!(
+        super::fixture::amounts(&reply).0,
+        102_400_000_010_000,
+        "{reply:?}"
+    );
     let limited = stage
         .actor("enterprise", cap(None, Some(102_400_000_009_999), None))
         .await;

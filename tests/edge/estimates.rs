@@ -1,8 +1,8 @@
 //! The estimate of a call, to the nano, against amounts worked out by hand (specification §4.4 step 4, decisions D31,
 //! D32, D65). Prices are those of `prices.toml` beside this file, in nano-USD a token: `plain` 2,000 in, 8,000 out.
 
+use super::fixture::{Stage, TWO_TOKENS, amounts, cap, open_cap, plain_call};
 use super::shape::approved;
-use super::stage::{Stage, TWO_TOKENS, amounts, cap, open_cap, plain_call};
 use harness::{Answer, EdgeOptions, chat_body};
 use serde_json::{Value, json};
 

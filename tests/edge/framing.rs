@@ -1,7 +1,7 @@
 //! Bodies and answers of every size and framing pass unchanged, and never to another caller (decisions D34, D35, D64).
 
+use super::fixture::{SOON, Stage, estimated_body, open_cap};
 use super::shape::approved;
-use super::stage::{SOON, Stage, estimated_body, open_cap};
 use harness::{Answer, RawClient, Reply};
 use serde_json::json;
 use std::time::Duration;

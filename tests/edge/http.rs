@@ -1,7 +1,7 @@
 //! The edge as an HTTP server: health, models, odd but valid requests, and pipelining.
 
+use super::fixture::{SOON, Stage, estimated_body, open_cap};
 use super::shape::{denied, every_answer, refused};
-use super::stage::{SOON, Stage, estimated_body, open_cap};
 use harness::{Answer, RawClient, Redis, assert_fields};
 use serde_json::json;
 use std::collections::HashSet;

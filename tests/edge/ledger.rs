@@ -1,8 +1,8 @@
 //! The charge that stays after an approved call (specification "Proxy spend ledger", decisions D33 to D36, D46, D51,
 //! D64).
 
+use super::fixture::{Stage, amounts, estimated_body, open_cap};
 use super::shape::{approved, refused};
-use super::stage::{Stage, amounts, estimated_body, open_cap};
 use harness::{Answer, Redis, Reply};
 use serde_json::Value;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Starting and reloading. Stopping is in tests/faults/process.rs, handing over in tests/rolling.
 
+use super::fixture::{EDGE, PRICES, SOON, Stage, amounts, estimated_body, open_cap, options};
 use super::shape::denied;
-use super::stage::{EDGE, PRICES, SOON, Stage, amounts, estimated_body, open_cap, options};
 use harness::{Edge, EdgeOptions, free_port, until};
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};

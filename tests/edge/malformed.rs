@@ -1,6 +1,6 @@
 //! Requests that are not HTTP, could be read in two ways, or never come to an end.
 
-use super::stage::{SOON, Stage, estimated_body, open_cap};
+use super::fixture::{SOON, Stage, estimated_body, open_cap};
 use harness::RawClient;
 use std::time::Duration;
 

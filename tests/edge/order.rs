@@ -1,8 +1,8 @@
 //! If a call has several flaws, the documented one decides the answer (specification §4.4 "Processing order", decisions
 //! D29, D63): all pairs and triples of flaws, and each flaw with all that come after it.
 
+use super::fixture::{Stage, cap, estimated_body};
 use super::shape::denied;
-use super::stage::{Stage, cap, estimated_body};
 use harness::{Caller, RawClient, Reply};
 use std::time::Duration;
 

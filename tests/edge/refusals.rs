@@ -1,8 +1,8 @@
 //! Requests that are wrong in themselves: every 400, 401, 404, 405, 408 and 413, in OpenAI's error shape, with nothing
 //! sent to the provider (specification "Other proxy responses", decisions D34, D39, D62, D63).
 
+use super::fixture::{Stage, estimated_body, open_cap};
 use super::shape::{denied, every_answer, refused};
-use super::stage::{Stage, estimated_body, open_cap};
 use harness::Reply;
 use serde_json::json;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Commands that one call costs the store: one script before it and one after it, or one for a denial, whatever the
 //! number of accounts. Counted at the server, with its `MONITOR`.
 
-use super::stage::{Actor, SOON, Stage, cap, estimated_body, open_cap};
+use super::fixture::{Actor, SOON, Stage, cap, estimated_body, open_cap};
 use harness::{Redis, eventually};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

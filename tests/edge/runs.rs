@@ -1,8 +1,8 @@
 //! Run ids (specification §4.4, decisions D38, D62): who shares the per-run limit, and who does not. How long a run is
 //! kept and counted is in `ledger/directed/runs.rs`, and through an edge in `record/dry_run.rs`.
 
+use super::fixture::{Stage, cap, estimated_body, open_cap};
 use super::shape::{approved, denied, refused};
-use super::stage::{Stage, cap, estimated_body, open_cap};
 use std::collections::HashSet;
 
 const RUN: &str = "x-service-run-id";
@@ -20,7 +20,7 @@ async fn calls_of_one_run_share_its_limit_and_others_do_not() {
         .edge
         .equip(account.agent("two"), cap(Some(100), None, None))
         .await;
-    let call = async |actor: &super::stage::Actor, run: &str, nanos: u64| {
+    let call = async |actor: &super::fixture::Actor, run: &str, nanos: u64| {
         actor.caller.chat_with(&[(RUN, run)], estimated_body(nanos)).await
     };
     assert_eq!(call(&one, "a", 100).await.status, 200);

@@ -1,8 +1,8 @@
 //! When the ledger moves: before the answer ends (decision D48). Callers who leave and a store that is gone are in
 //! `tests/faults`.
 
+use super::fixture::{SOON, Stage, cap, estimated_body, open_cap};
 use super::shape::denied;
-use super::stage::{SOON, Stage, cap, estimated_body, open_cap};
 use harness::Answer;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -51,7 +51,7 @@ async fn an_open_hold_records_the_prices_behind_it() {
         Some(open[0].as_str()),
         "the hold has the id of the decision"
     );
-    let table = std::fs::read_to_string(super::stage::PRICES).expect("the price table");
+    let table = std::fs::read_to_string(super::fixture::PRICES).expect("the price table");
     let table = domain::price::PriceTable::from_toml(&table).expect("the price table");
     for part in [
         ESTIMATE.to_string().as_str(),

@@ -98,7 +98,7 @@ pub fn approved(reply: &Reply) -> String {
     let id = reply.header("x-service-allow-id").expect("X-Service-Allow-Id");
     assert!(id.starts_with("allow_") && id.len() > 16, "{id}");
     assert!(reply.header("x-service-run-id").is_some(), "{reply:?}");
-    super::stage::amounts(reply);
+    super::fixture::amounts(reply);
     id.to_owned()
 }
 

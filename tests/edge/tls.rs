@@ -1,7 +1,7 @@
 //! HTTP/2 and TLS on the side of the callers, TLS on the side of the provider.
 
+use super::fixture::{SOON, Stage, amounts, cap, estimated_body, open_cap};
 use super::shape::{approved, denied, refused};
-use super::stage::{SOON, Stage, amounts, cap, estimated_body, open_cap};
 use harness::{EdgeOptions, Reply, free_port, http_client};
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Upstreams by name: the choice by model, the requests to each, and that no key reaches an upstream of another name.
 
+use super::fixture::{Actor, PRICES, PROVIDER_KEY, SOON, Stage, amounts, open_cap};
 use super::shape::{approved, denied, refused};
-use super::stage::{Actor, PRICES, PROVIDER_KEY, SOON, Stage, amounts, open_cap};
 use super::tls::{Certificate, Terminator};
 use harness::{Answer, Recorded, Reply, Upstream, assert_fields, eventually};
 use serde_json::{Value, json};

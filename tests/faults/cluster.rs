@@ -1,6 +1,6 @@
 //! One node of a cluster fails: its accounts are denied, the others are served, and nothing is lost.
 
-use crate::stage::{ACTUAL, PROXY, answer, body, metric, unavailable};
+use crate::fixture::{ACTUAL, PROXY, answer, body, metric, unavailable};
 use harness::{Caller, Edge, EdgeOptions, RedisCluster, Seed, SeedAgent, Store, Upstream, open_cap, until};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Connections of callers are counted, and no connection waits for ever for its first request.
 
+use crate::fixture::{ACTUAL, SOON, Setup, Stage, answer, body, metric};
 use crate::neighbours::neighbour;
-use crate::stage::{ACTUAL, SOON, Setup, Stage, answer, body, metric};
 use harness::{Edge, EdgeOptions, RawClient, eventually, executable_script, until};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -245,7 +245,7 @@ fn with_few_files(stage: &Stage, dir: &std::path::Path) -> Edge {
     let script = dir.join("edge.sh");
     let text = format!(
         "#!/bin/sh\nulimit -n {FILES}\nexec {} \"$@\"\n",
-        crate::stage::PROXY
+        crate::fixture::PROXY
     );
     let binary = executable_script(&script, &text);
     Edge::start(EdgeOptions::new(

@@ -1,10 +1,10 @@
 //! Floods of frames over HTTP/2: the connection that sends them ends, and others are served.
 
+use crate::fixture::{ACTUAL, SOON, Setup, Stage};
 use crate::hang_ups_h2::{
     CANCEL, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, call, connected, fields, frame, head, in_flight,
 };
 use crate::memory::resident_kib;
-use crate::stage::{ACTUAL, SOON, Setup, Stage};
 use harness::{Answer, RawClient};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Callers who leave, at every moment of a call, over HTTP/1.1 and HTTP/2: each approved call is settled, no hold
 //! remains, nothing stays in flight (decision D36).
 
-use crate::stage::{ACTUAL, ESTIMATE, SOON, Setup, Stage, answer, body};
+use crate::fixture::{ACTUAL, ESTIMATE, SOON, Setup, Stage, answer, body};
 use harness::{Answer, RawClient, until};
 use std::sync::Arc;
 use std::time::Duration;

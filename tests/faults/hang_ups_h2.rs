@@ -1,6 +1,6 @@
 //! Callers who leave or stall over HTTP/2, with frames that no well-behaved client library sends.
 
-use crate::stage::{ACTUAL, SOON, Setup, Stage, answer, body};
+use crate::fixture::{ACTUAL, SOON, Setup, Stage, answer, body};
 use harness::{Answer, RawClient, Script, until};
 use serde_json::{Value, json};
 use std::time::Duration;

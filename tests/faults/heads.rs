@@ -1,7 +1,7 @@
 //! Heads of requests have at most 64 KiB, over HTTP/2 16 KiB, in any pieces.
 
+use crate::fixture::{SOON, Setup, Stage, body};
 use crate::memory::resident_kib;
-use crate::stage::{SOON, Setup, Stage, body};
 use harness::RawClient;
 use std::time::Duration;
 
@@ -146,7 +146,7 @@ async fn a_body_does_not_count_as_head() {
     let head = String::from_utf8(head_of(&stage, 60 << 10)).expect("text");
     let length = format!("Content-Length: {}", body.len());
     let head = head.replacen(
-        &format!("Content-Length: {}", crate::stage::body().to_string().len()),
+        &format!("Content-Length: {}", crate::fixture::body().to_string().len()),
         &length,
         1,
     );

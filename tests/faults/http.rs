@@ -1,6 +1,6 @@
 //! Malformed HTTP: the edge refuses it or ends the connection, and takes nothing in it for a call.
 
-use crate::stage::{SOON, Setup, body};
+use crate::fixture::{SOON, Setup, body};
 use harness::{RawClient, RawReply, until};
 use std::time::Duration;
 use tokio::time::timeout;

@@ -1,7 +1,7 @@
 //! Floods of invented keys: none reaches the store, and the edge's memory stays bounded.
 
+use crate::fixture::{SOON, Setup, Stage};
 use crate::memory::resident_kib;
-use crate::stage::{SOON, Setup, Stage};
 use entropy::random_bytes;
 use harness::{Answer, RawClient, Redis, Upstream, until};
 use std::time::Instant;
@@ -91,7 +91,7 @@ async fn a_flood_of_keys_is_not_traced() {
         );
         assert_eq!(raw.reply(SOON).await.expect("an answer").status, 401);
     }
-    let body = crate::stage::body().to_string();
+    let body = crate::fixture::body().to_string();
     assert!(raw.send_chat(&stage.key, traceparent, body.as_bytes()).await);
     assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
     let exported = || stage.metric("tollgate_proxy_spans_exported_total");

@@ -1,7 +1,7 @@
 //! Settlements that the store did not accept at once (decision D36): the caller has its answer, the ledger follows
 //! exactly once, also through a restart of the edge; estimates beyond the queue stay charged, and visible.
 
-use crate::stage::{ACTUAL, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, metric, usd};
+use crate::fixture::{ACTUAL, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, metric, usd};
 use harness::{Edge, EdgeOptions, Reply, eventually, executable_script, until};
 use std::path::Path;
 use std::process::Command;

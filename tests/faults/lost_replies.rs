@@ -1,7 +1,7 @@
 //! The wire to the store is cut at the worst moments. A call whose decision was lost is denied, is not forwarded,
 //! and costs nothing in the end (invariants I4, I6, I7).
 
-use crate::stage::{ACTUAL, ESTIMATE, SOON, Stage, body, sha};
+use crate::fixture::{ACTUAL, ESTIMATE, SOON, Stage, body, sha};
 use harness::{eventually, until};
 use std::time::Duration;
 use store::call::authorize::AUTHORIZE;

@@ -21,6 +21,7 @@
 mod cluster;
 mod connections;
 mod denial_windows;
+mod fixture;
 mod floods_h2;
 mod hang_ups;
 mod hang_ups_h2;
@@ -40,7 +41,6 @@ mod provider_reuse;
 mod secrets;
 mod shortages;
 mod sizes;
-mod stage;
 mod standby;
 mod store_clock;
 mod store_closed;

@@ -1,7 +1,7 @@
 //! Memory: it is returned after a load, and a waiting call takes little.
 
+use crate::fixture::{SOON, Setup, Stage};
 use crate::sizes::body_of;
-use crate::stage::{SOON, Setup, Stage};
 use harness::until;
 
 /// Callers at the same time, and the length of their bodies.

@@ -1,8 +1,8 @@
 //! Bodies of one account do not affect other accounts: each has its part of the memory for them, and a
 //! key that the store refuses is denied before a large body of it is read.
 
+use crate::fixture::{SOON, Setup, Stage};
 use crate::sizes::{body_of, head, with_room};
-use crate::stage::{SOON, Setup, Stage};
 use harness::{RawClient, open_cap, until};
 
 /// A second account that may call, and its key.

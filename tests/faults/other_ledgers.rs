@@ -1,8 +1,8 @@
 //! Waiting settlements and voids belong to one ledger: they are delivered to no other one, and a hold counts as
 //! missing only in a ledger that has the change which opened it (decisions D36, D47, D52).
 
+use crate::fixture::{ACTUAL, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, sha};
 use crate::late_settlements::{another_edge, answered_without_a_store, journals};
-use crate::stage::{ACTUAL, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, sha};
 use harness::{Edge, EdgeOptions, Redis, Seed, until};
 use std::time::Duration;
 use store::call::authorize::AUTHORIZE;

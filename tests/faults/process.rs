@@ -1,7 +1,7 @@
 //! The edge itself ends: in an orderly way with calls in flight, or killed between hold and settlement. Then the
 //! estimate stays charged, the reaper makes it visible, and a late settlement still corrects it.
 
-use crate::stage::{ACTUAL, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, body};
+use crate::fixture::{ACTUAL, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, body};
 use harness::{Edge, EdgeOptions, eventually, until};
 use std::time::{Duration, Instant};
 use store::call::hold::Hold;

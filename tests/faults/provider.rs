@@ -1,7 +1,7 @@
 //! A provider that does not answer as it should. Whatever it does: one request for each approval, an answer for the
 //! caller, and the estimate stays charged unless the provider itself said otherwise (decisions D33, D35, D64).
 
-use crate::stage::{ACTUAL, ESTIMATE, Setup, Stage, answer, usd};
+use crate::fixture::{ACTUAL, ESTIMATE, Setup, Stage, answer, usd};
 use harness::{Answer, Reply};
 use serde_json::json;
 use std::time::{Duration, Instant};

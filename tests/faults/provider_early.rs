@@ -1,7 +1,7 @@
 //! A provider that answers, or closes, before it has read the request: its answer passes, and is charged as if it
 //! had read everything (specification "Proxy spend ledger").
 
-use crate::stage::{ACTUAL, Setup, Stage};
+use crate::fixture::{ACTUAL, Setup, Stage};
 use harness::{EventStream, Reply, eventually};
 use serde_json::json;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Errors of the provider that echo the key they were sent: no fragment reaches the caller (specification §4.4).
 
-use crate::stage::{ESTIMATE, PROVIDER_KEY, SOON, Setup, Stage, body};
+use crate::fixture::{ESTIMATE, PROVIDER_KEY, SOON, Setup, Stage, body};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use harness::{Answer, RawReply};

@@ -1,7 +1,7 @@
 //! Connections to the provider that are used again: no answer reaches another call, no call is sent twice.
 
+use crate::fixture::{ACTUAL, ESTIMATE, SOON, Setup, Stage, answer, body};
 use crate::sizes::body_of;
-use crate::stage::{ACTUAL, ESTIMATE, SOON, Setup, Stage, answer, body};
 use harness::{Answer, Reply};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};

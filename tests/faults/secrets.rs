@@ -1,6 +1,6 @@
 //! No secret is written anywhere: not to logs, metrics, journals, the store's files, answers (invariant I13).
 
-use crate::stage::{SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, body};
+use crate::fixture::{SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, body};
 use harness::{Answer, Redis, TEST_MASTER_KEY};
 use std::path::Path;
 

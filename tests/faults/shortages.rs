@@ -1,6 +1,6 @@
 //! The machine is short of descriptors. A failure on our side costs the caller nothing (decision D69).
 
-use crate::stage::{ACTUAL, SOON, Setup, Stage, body};
+use crate::fixture::{ACTUAL, SOON, Setup, Stage, body};
 use harness::until;
 use std::process::Command;
 
@@ -50,6 +50,6 @@ async fn without_a_descriptor_for_the_provider_nothing_is_charged() {
     stage.settled_at(2 * ACTUAL).await;
     let local = "tollgate_proxy_upstream_failures_total{stage=\"local\"}";
     assert_eq!(stage.metric(local), 1);
-    stage.upstream.set(|_| crate::stage::answer());
+    stage.upstream.set(|_| crate::fixture::answer());
     until("an approved call", async || stage.call().await.status == 200).await;
 }

@@ -1,6 +1,6 @@
 //! Bodies that are long, slow, half-sent or many (decisions D34, D63).
 
-use crate::stage::{SOON, Setup, Stage, answer};
+use crate::fixture::{SOON, Setup, Stage, answer};
 use harness::{RawClient, RawReply, until};
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,7 @@
 //! the first server acknowledged. Running servers do not forget what they knew: the accounts are refused, blocked
 //! addresses stay blocked (decision D47).
 
-use crate::stage::{PROXY, answer, body};
+use crate::fixture::{PROXY, answer, body};
 use harness::{
     Admin, AdminOptions, Caller, Cli, Edge, EdgeOptions, Mode, Redis, Seed, SeedAgent, assert_fields,
     open_cap,

@@ -1,7 +1,7 @@
 //! A store whose clock is wrong. The wire moves the time in replies to `TIME` and `INFO`, so the edge sees the clock as
 //! wrong; scripts keep the right one.
 
-use crate::stage::{ACTUAL, SOON, Setup, Stage};
+use crate::fixture::{ACTUAL, SOON, Setup, Stage};
 use harness::{eventually, until};
 
 const DAY: i64 = 86_400;

@@ -1,7 +1,7 @@
 //! A store that an edge cannot use at all: a wrong password, missing rights, nobody listening, an untrusted
 //! certificate.
 
-use crate::stage::{PROXY, SOON, Setup, metric};
+use crate::fixture::{PROXY, SOON, Setup, metric};
 use harness::{Edge, EdgeOptions, eventually, until};
 
 /// An edge that may not use its store says why on `/readyz` and once in its log, with the address, without a secret.

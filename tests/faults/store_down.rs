@@ -1,7 +1,7 @@
 //! A store that is not there, stopped, slow, or was restarted: every call is denied within the store's deadline, and
 //! served again without a restart of the edge.
 
-use crate::stage::{ACTUAL, PROXY, SOON, Setup, answer, unavailable};
+use crate::fixture::{ACTUAL, PROXY, SOON, Setup, answer, unavailable};
 use harness::{Caller, Edge, EdgeOptions, Redis, Seed, Upstream, Wire, eventually, open_cap, until};
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ async fn an_edge_that_starts_without_a_store_denies_until_there_is_one() {
     let options = EdgeOptions::new(PROXY, wire.redis_url(), upstream.base_url()).until_alive();
     let edge = Edge::start(options.env("TOLLGATE_STORE__TIMEOUT_MS", TIMEOUT_MS.to_string()));
     let nobody = edge.caller(&format!("vk_live_{}", "0".repeat(64)));
-    let body = crate::stage::body();
+    let body = crate::fixture::body();
     unavailable(&nobody.chat(body.clone()).await);
     assert_eq!(health(&nobody).await, words(503, "degraded", "unavailable"));
     assert_eq!(edge.ops("/readyz").map(|(status, _)| status), Some(503));

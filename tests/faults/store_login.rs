@@ -1,7 +1,7 @@
 //! A store that refuses the login of a process for a while: the user was switched off, or had another password. The
 //! process connects again by itself.
 
-use crate::stage::{PROXY, SOON, answer, body, unavailable};
+use crate::fixture::{PROXY, SOON, answer, body, unavailable};
 use harness::{
     Admin, AdminOptions, Caller, Edge, EdgeOptions, Mode, Redis, RedisCluster, Seed, Store, Upstream,
     eventually, open_cap, until,

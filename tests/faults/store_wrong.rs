@@ -1,6 +1,6 @@
 //! A store that answers, but may not be trusted or does not take writes (decisions D47, D52).
 
-use crate::stage::{ACTUAL, ESTIMATE, SOON, Setup, Stage, answer};
+use crate::fixture::{ACTUAL, ESTIMATE, SOON, Setup, Stage, answer};
 use harness::{Redis, eventually, open_cap, until};
 
 /// Calls until one is denied for want of a decision, as it must be soon.
@@ -217,7 +217,7 @@ async fn a_wiped_store_denies_every_key() {
     for _ in 0..5 {
         stage.unavailable_call().await;
     }
-    let shapeless = stage.edge.caller("vk_live_x").chat(crate::stage::body()).await;
+    let shapeless = stage.edge.caller("vk_live_x").chat(crate::fixture::body()).await;
     assert_eq!(shapeless.status, 401, "refused without the store: {shapeless:?}");
     let health = stage.edge.caller("").get("/v1/health").await;
     assert_eq!(health.status, 503, "{health:?}");
@@ -236,7 +236,7 @@ async fn a_wiped_store_denies_every_key() {
     let policy = open_cap();
     let (bot, key) = seed.ready_agent("builder", policy).await;
     let caller = stage.edge.caller(&key);
-    let body = crate::stage::body;
+    let body = crate::fixture::body;
     until("an approved call", async || {
         caller.chat(body()).await.status == 200
     })
@@ -264,8 +264,8 @@ async fn a_wiped_store_says_nothing_about_a_new_key() {
     stage.at_rest().await;
     let caller = stage.edge.caller(&key);
     let _: String = stage.redis.command(&["FLUSHALL"]);
-    crate::stage::unavailable(&caller.chat(crate::stage::body()).await);
-    crate::stage::unavailable(&caller.get("/v1/models").await);
+    crate::fixture::unavailable(&caller.chat(crate::fixture::body()).await);
+    crate::fixture::unavailable(&caller.get("/v1/models").await);
 }
 
 #[tokio::test]
@@ -371,7 +371,7 @@ async fn an_older_account_is_denied_until_the_operator_accepts_it() {
     }
     let (_other, key) = stage.seed.ready_agent("enterprise", open_cap()).await;
     let other = stage.edge.caller(&key);
-    assert_eq!(other.chat(crate::stage::body()).await.status, 200);
+    assert_eq!(other.chat(crate::fixture::body()).await.status, 200);
     stage.at_rest().await;
     let record = stage.bot.account.keys.record();
     let version: u64 = stage.redis.command(&["HGET", &record, "version"]);
@@ -381,7 +381,7 @@ async fn an_older_account_is_denied_until_the_operator_accepts_it() {
     for _ in 0..3 {
         stage.unavailable_call().await;
     }
-    let reply = other.chat(crate::stage::body()).await;
+    let reply = other.chat(crate::fixture::body()).await;
     assert_eq!(reply.status, 200, "another account continues: {reply:?}");
     // Neither time nor another version below the one that was seen ends the denial.
     let _: u64 = stage
@@ -448,7 +448,7 @@ async fn nothing_is_decided_while_the_imported_prices_make_no_sense() {
     })
     .await;
     let reply = stage.call().await;
-    let estimate = crate::stage::usd(10 * ESTIMATE);
+    let estimate = crate::fixture::usd(10 * ESTIMATE);
     assert_eq!(
         reply.header("x-service-estimated-usd"),
         Some(estimate.as_str()),
@@ -476,7 +476,7 @@ async fn no_decision_without_imported_prices(unreadable: fn(&Redis)) -> Stage {
         (reply.status == 200).then_some(reply)
     })
     .await;
-    let estimate = crate::stage::usd(10 * ESTIMATE);
+    let estimate = crate::fixture::usd(10 * ESTIMATE);
     assert_eq!(first.header("x-service-estimated-usd"), Some(estimate.as_str()));
     assert_eq!(stage.edge.ops("/readyz").map(|(status, _)| status), Some(200));
     stage

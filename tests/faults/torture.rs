@@ -5,7 +5,7 @@
 mod chaos;
 mod crowd;
 
-use crate::stage::{PROXY, Setup, Stage, metric};
+use crate::fixture::{PROXY, Setup, Stage, metric};
 use chaos::Chaos;
 use crowd::{Call, Crowd};
 use harness::{
@@ -163,7 +163,7 @@ async fn nothing_is_lost_and_nothing_is_free() {
             ..Default::default()
         })
         .await;
-    capped.provider_key(crate::stage::PROVIDER_KEY).await;
+    capped.provider_key(crate::fixture::PROVIDER_KEY).await;
     let mut keys = [Vec::new(), Vec::new()];
     for (agent, keys) in [&stage.bot, &capped].into_iter().zip(&mut keys) {
         for _ in 0..KEYS {

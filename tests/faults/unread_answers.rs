@@ -1,9 +1,9 @@
 //! Whole answers that their callers do not read: an account whose answers take more than its share of the memory makes
 //! no further calls until they are sent; other accounts go on.
 
+use crate::fixture::{ACTUAL, SOON, Stage, body};
 use crate::neighbours::neighbour;
 use crate::sizes::with_room;
-use crate::stage::{ACTUAL, SOON, Stage, body};
 use harness::{Answer, PROVIDER_KEY, RawClient, open_cap, until};
 use serde_json::json;
 

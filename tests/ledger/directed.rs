@@ -8,8 +8,8 @@ mod preconditions;
 mod resolving;
 mod runs;
 
+use crate::fixture::{Checked, World, within_one_day};
 use crate::scripts::{Scripts, Texts};
-use crate::world::{Checked, World, within_one_day};
 use domain::period::Period;
 use harness::Redis;
 

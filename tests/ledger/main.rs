@@ -9,6 +9,7 @@
 #![cfg(test)]
 
 mod directed;
+mod fixture;
 mod model;
 mod mutants;
 mod precedence;
@@ -17,4 +18,3 @@ mod random;
 mod scripts;
 mod servers;
 mod snapshot;
-mod world;

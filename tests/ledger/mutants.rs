@@ -3,8 +3,8 @@
 mod equivalent;
 
 use crate::directed::Group;
+use crate::fixture::Checked;
 use crate::scripts::Texts;
-use crate::world::Checked;
 use crate::{directed, precedence, random};
 use harness::scripts::{self, QuickestFirst, only_equivalent, survivors};
 use random::Case;

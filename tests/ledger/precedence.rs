@@ -1,9 +1,9 @@
 //! Every pair of failing conditions of `authorize`: the reply gives the first one in the documented order.
 
+use crate::fixture::{ACCOUNT, Checked, KEYS, World, open_cap, usd, within_one_day};
 use crate::model::{Charge, ChargeState, NO_CHECKS};
 use crate::scripts::{Scripts, Texts};
 use crate::snapshot::Window;
-use crate::world::{ACCOUNT, Checked, KEYS, World, open_cap, usd, within_one_day};
 use domain::cap::CapPolicy;
 use domain::denial::Denial;
 use domain::period::Period;

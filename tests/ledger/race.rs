@@ -1,8 +1,8 @@
 //! Many callers at once: exactly as many approvals as the limit allows, and each hold resolved exactly once.
 
+use crate::fixture::{ACCOUNT, AGENTS, PROVIDER, World, open_cap, period, settlement, unlimited, usd};
 use crate::model::Call;
 use crate::scripts::{Scripts, Texts};
-use crate::world::{ACCOUNT, AGENTS, PROVIDER, World, open_cap, period, settlement, unlimited, usd};
 use domain::cap::CapPolicy;
 use domain::period::Period;
 use futures::future::join_all;

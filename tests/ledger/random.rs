@@ -3,8 +3,8 @@
 mod act;
 mod op;
 
+use crate::fixture::{Checked, within_one_day};
 use crate::scripts::{Scripts, Texts};
-use crate::world::{Checked, within_one_day};
 use harness::Redis;
 pub use op::Case;
 use proptest::strategy::{Strategy, ValueTree as _};

@@ -5,7 +5,7 @@ mod extensions;
 mod faults;
 mod kinds;
 
-use crate::world::{PROVIDER, open_cap, unlimited, usd};
+use crate::fixture::{PROVIDER, open_cap, unlimited, usd};
 use clock::now_ms;
 use domain::plan::Plan;
 use harness::{Seed, SeedAgent, until};

@@ -1,6 +1,6 @@
 //! Agents: bodies and errors to the letter.
 
-use crate::world::{FULL, World, fresh, minted, problem, success, text};
+use crate::fixture::{FULL, World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use domain::number::Number;
 use harness::{RawClient, assert_fields};

@@ -1,6 +1,6 @@
 //! Blocked addresses on the admin server (decision D11): refused on every path, within seconds, without a restart.
 
-use crate::world::{BINARY, FULL, World, problem, success};
+use crate::fixture::{BINARY, FULL, World, problem, success};
 use domain::mode::Mode;
 use harness::{AdminOptions, Caller, Cli, RawClient, Redis, Seed, until};
 use serde_json::{Value, json};

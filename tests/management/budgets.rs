@@ -2,7 +2,7 @@
 //! names kind and limit, and changes nothing. The operator sees the usage. The scripts of money are checked in
 //! `tests/money_model`.
 
-use crate::world::{BINARY, World, problem, success};
+use crate::fixture::{BINARY, World, problem, success};
 use domain::mode::Mode;
 use harness::{Caller, Cli, Reply, SeedAccount, assert_fields};
 use serde_json::{Value, json};

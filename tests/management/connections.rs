@@ -1,6 +1,6 @@
 //! Connections: their number, and bounds on the waiting and memory that a client can cause.
 
-use crate::world::{World, problem, success};
+use crate::fixture::{World, problem, success};
 use harness::{RawClient, RawReply, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -46,7 +46,7 @@ async fn busy_connection(world: &World, key: &str) -> RawClient {
 async fn key(world: &World) -> String {
     let (account, _) = world.account("enterprise").await;
     let live = domain::mode::Mode::Live;
-    let key = account.issue(live, crate::world::FULL, &[], None).await;
+    let key = account.issue(live, crate::fixture::FULL, &[], None).await;
     key.secret
 }
 
@@ -394,7 +394,7 @@ async fn an_accounts_bodies_take_a_quarter_of_the_memory_at_most() {
     let (account, greedy) = world.account("enterprise").await;
     let (_, other) = world.account("free").await;
     let live = domain::mode::Mode::Live;
-    let key = account.issue(live, crate::world::FULL, &[], None).await;
+    let key = account.issue(live, crate::fixture::FULL, &[], None).await;
     let length = LEAST_MEMORY / 4;
     let mut stalled = RawClient::connect(world.admin.addr()).await;
     let head = format!(
@@ -420,7 +420,7 @@ async fn a_callers_bodies_take_a_quarter_of_the_accounts_share_at_most() {
     let world = world(&[("MAX_BUFFERED_BYTES", &memory), ("CLIENT_TIMEOUT_MS", "20000")]).await;
     let (account, other) = world.account("enterprise").await;
     let live = domain::mode::Mode::Live;
-    let key = account.issue(live, crate::world::FULL, &[], None).await;
+    let key = account.issue(live, crate::fixture::FULL, &[], None).await;
     let length = LEAST_MEMORY / 4;
     let mut stalled = Vec::new();
     for at in 1..=2 {

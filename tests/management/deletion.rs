@@ -1,6 +1,6 @@
 //! The deletion of an agent: the removed and the remaining records.
 
-use crate::world::{World, problem, success, text};
+use crate::fixture::{World, problem, success, text};
 use domain::mode::Mode;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! The management rate limits (decisions D10, D53): counted requests, headers of answers, and a key's last use.
 
-use crate::world::{BINARY, FULL, World, problem, success};
+use crate::fixture::{BINARY, FULL, World, problem, success};
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::rate::Rate;

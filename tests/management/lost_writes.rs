@@ -1,7 +1,7 @@
 //! An account that lost an acknowledged change, on a single server: for example, a standby without the change took
 //! over. The guard finds the account, and every server refuses it until the operator accepts it (decision D47).
 
-use crate::world::{BINARY, FULL, World, problem, success};
+use crate::fixture::{BINARY, FULL, World, problem, success};
 use domain::id::IdKind;
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Caller, Cli, SeedAccount, assert_fields, until};

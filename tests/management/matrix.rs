@@ -3,7 +3,7 @@
 
 mod responses;
 
-use crate::world::{FULL, World, problem};
+use crate::fixture::{FULL, World, problem};
 use api_docs::table::routes;
 use axum::http::Method;
 use domain::mode::Mode;

@@ -1,6 +1,6 @@
 //! Slow and large heads and bodies: their memory is released.
 
-use crate::world::{FULL, World};
+use crate::fixture::{FULL, World};
 use domain::mode::Mode;
 use harness::{RawClient, eventually, until};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The precedence of refusals (specification "Authentication", decisions D10, D11, D63): a request with several flaws
 //! is refused for the first of the documented order. Tests all sets of flaws.
 
-use crate::world::{FULL, World};
+use crate::fixture::{FULL, World};
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::rate::Rate;
@@ -139,7 +139,7 @@ async fn stage() -> (World, tempfile::TempDir) {
             .env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8")
     };
     let world = World::start_with(options).await;
-    let _ = Cli::new(crate::world::BINARY, world.redis.url()).json(&["ip", "block", BLOCKED]);
+    let _ = Cli::new(crate::fixture::BINARY, world.redis.url()).json(&["ip", "block", BLOCKED]);
     until("the list in force", async || {
         let headers = [("x-forwarded-for", BLOCKED)];
         let reply = world.admin.caller("").send("GET", "/", &headers, "").await;

@@ -1,6 +1,6 @@
 //! Policies: bodies, errors, and effects.
 
-use crate::world::{World, fresh, minted, problem, success, text};
+use crate::fixture::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use harness::assert_fields;
 use serde_json::{Value, json};

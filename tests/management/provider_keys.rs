@@ -1,6 +1,6 @@
 //! Provider keys: sealed in the store; answers show four characters only.
 
-use crate::world::{World, fresh, minted, problem, success, text};
+use crate::fixture::{World, fresh, minted, problem, success, text};
 use crypto::seal::SealedFor;
 use domain::mode::Mode;
 use harness::{assert_fields, test_keyring};

@@ -1,6 +1,6 @@
 //! Many callers at once: limits hold exactly, and no writer leaves a stale result.
 
-use crate::world::{FULL, World, success, text};
+use crate::fixture::{FULL, World, success, text};
 use crypto::virtual_key::{self, WellFormed};
 use domain::mode::Mode;
 use futures::future::join_all;

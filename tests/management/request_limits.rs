@@ -1,7 +1,7 @@
 //! The technical limits (decision D71), on every plan: each test-mode API key and each session has requests a minute of
 //! its own, and so have all of them together in an account.
 
-use crate::world::{FULL, World, problem, success};
+use crate::fixture::{FULL, World, problem, success};
 use domain::mode::Mode;
 use domain::rate::Rate;
 use domain::role::Role;

@@ -1,6 +1,6 @@
 //! The process: store faults, signals, limits, logs, metrics and the reaper.
 
-use crate::world::{BINARY, FULL, World, problem, success, text};
+use crate::fixture::{BINARY, FULL, World, problem, success, text};
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, RawClient, Redis, Seed, eventually, open_cap, until};
 use serde_json::json;

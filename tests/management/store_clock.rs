@@ -1,7 +1,7 @@
 //! A store whose clock is wrong by days. A wire moves the time in replies to `TIME` and `INFO`; scripts keep the right
 //! time.
 
-use crate::world::{BINARY, problem, success};
+use crate::fixture::{BINARY, problem, success};
 use domain::mode::Mode;
 use domain::timestamp::ms_from_iso;
 use harness::{

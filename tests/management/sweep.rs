@@ -1,7 +1,7 @@
 //! Every row of the route tables from another account and in the other mode; unknown paths; keys whose restrictions
 //! took effect meanwhile.
 
-use crate::world::{FULL, World, problem, success, text};
+use crate::fixture::{FULL, World, problem, success, text};
 use api_docs::table::routes;
 use axum::http::Method;
 use domain::mode::Mode;

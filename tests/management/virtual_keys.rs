@@ -1,6 +1,6 @@
 //! Virtual keys: the secret is shown once, the plan's limit holds, a revoked key is unknown to the edge.
 
-use crate::world::{World, fresh, minted, problem, success, text};
+use crate::fixture::{World, fresh, minted, problem, success, text};
 use crypto::virtual_key::WellFormed;
 use domain::id::IdKind;
 use domain::mode::Mode;

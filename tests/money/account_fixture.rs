@@ -2,7 +2,7 @@
 
 pub use harness::replayed;
 
-use crate::world::{World, success, text};
+use crate::fixture::{World, success, text};
 use clock::now_ms;
 use domain::id::IdKind;
 use domain::mode::Mode;

@@ -1,7 +1,7 @@
 //! The look-up of a pending deposit: it exists only if the deposit was made.
 
 use crate::account_fixture::AccountFixture;
-use crate::world::World;
+use crate::fixture::World;
 use clock::now_ms;
 use crypto::virtual_key::CheckSecret;
 use domain::id::IdKind;

@@ -1,7 +1,7 @@
 //! Spends pending approval: who decides, that the checks run again, and that a decision is final (decisions D23, D49).
 
+use crate::fixture::{World, problem, success, text};
 use crate::spender::{Spender, denied, replayed};
-use crate::world::{World, problem, success, text};
 use domain::intent::{IntentState, Reason};
 use futures::future::join;
 use harness::{Caller, Reply, assert_fields};

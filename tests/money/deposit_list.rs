@@ -1,7 +1,7 @@
 //! The list of deposits, and deposits that the operator cancels before they arrive.
 
 use crate::account_fixture::{AccountFixture, replayed};
-use crate::world::{World, fresh, problem, success, text};
+use crate::fixture::{World, fresh, problem, success, text};
 use harness::{Reply, assert_fields};
 use serde_json::{Value, json};
 use store::deposit::script::{Cancelled, cancel};

@@ -1,7 +1,7 @@
 //! Deposits: confirmed and pending, once for each rail reference, and who may make them (decisions D17, D56, D59).
 
 use crate::account_fixture::{AccountFixture, BAD_AMOUNTS, replayed};
-use crate::world::{World, fresh, minted, problem, success, text};
+use crate::fixture::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use futures::future::join_all;
 use harness::assert_fields;

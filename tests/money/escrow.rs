@@ -4,13 +4,13 @@
 mod bad_input;
 mod closed_wallets;
 mod idempotency;
-pub mod stage;
+pub mod parties;
 
-use crate::world::{World, fresh, minted, success, text};
+use crate::fixture::{World, fresh, minted, success, text};
 use domain::intent::{IntentKind, Reason};
 use domain::mode::Mode;
+use parties::{Side, refused, replayed, usd};
 use serde_json::{Value, json};
-use stage::{Side, refused, replayed, usd};
 use std::time::Duration;
 use store::transaction::TransactionType as T;
 use tokio::time::sleep;

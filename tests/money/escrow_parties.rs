@@ -5,8 +5,8 @@ mod crash;
 mod race;
 mod strangers;
 
-use crate::escrow::stage::{Side, refused, replayed, usd};
-use crate::world::{World, problem, success, text};
+use crate::escrow::parties::{Side, refused, replayed, usd};
+use crate::fixture::{World, problem, success, text};
 use domain::intent::Reason;
 use domain::mode::Mode;
 use harness::assert_fields;

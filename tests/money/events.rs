@@ -4,8 +4,8 @@
 mod injection;
 mod low_balance;
 
+use crate::fixture::{World, success, text};
 use crate::spender::{Spender, decimal, denied};
-use crate::world::{World, success, text};
 use domain::event::{self, Event};
 use harness::assert_fields;
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
 //! Links of an intent: to its escrow and to the intents that exclude it, in whichever account (specification "Payout
 //! intent").
 
+use crate::fixture::{World, problem};
 use crate::intents::{export, exported, verified};
 use crate::spender::{Spender, USD};
-use crate::world::{World, problem};
 use domain::intent::{IntentKind, Reason};
 use domain::money::Nanos;
 use domain::number::{self, Number};

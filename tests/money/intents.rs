@@ -1,8 +1,8 @@
 //! Intents: the document and its proof, both exports, the list, and who sees what (specification "Payout intent",
 //! decisions D24, D25, D50).
 
+use crate::fixture::{World, fresh, minted, problem, success, text};
 use crate::spender::{Spender, USD, denied};
-use crate::world::{World, fresh, minted, problem, success, text};
 use domain::intent::Reason;
 use harness::{Reply, assert_fields};
 use serde_json::{Value, json};

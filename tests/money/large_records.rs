@@ -1,8 +1,8 @@
 //! Lists of intents and escrows with the largest texts: a search reads the texts of its matches only, and a page is
 //! read in bounded steps.
 
+use crate::fixture::{World, success, text};
 use crate::spender::{Spender, USD};
-use crate::world::{World, success, text};
 use harness::{Gate, GateSide, Redis, Wire, until};
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Money through the real management API: wallets, deposits, transfers, spends, escrow, intents, idempotency.
 #![cfg(test)]
 
-#[path = "../management/world.rs"]
-mod world;
+#[path = "../management/fixture.rs"]
+mod fixture;
 
 mod account_fixture;
 mod announced_deposits;

@@ -2,9 +2,9 @@
 //! D75).
 
 use crate::account_fixture::AccountFixture;
-use crate::escrow::stage::{Side, usd};
+use crate::escrow::parties::{Side, usd};
+use crate::fixture::{FULL, World, minted, problem, success, text};
 use crate::spender::{Spender, USD};
-use crate::world::{FULL, World, minted, problem, success, text};
 use domain::mode::Mode;
 use domain::rate::Rate;
 use harness::{Caller, Reply, assert_fields};

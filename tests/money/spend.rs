@@ -1,8 +1,8 @@
 //! `POST /spend`: answers, bodies, and requests that are made at most once (decisions D4, D23, D26, D59).
 
 use crate::account_fixture::BAD_AMOUNTS;
+use crate::fixture::{World, minted, problem, success, text};
 use crate::spender::{Spender, USD, denied, replayed};
-use crate::world::{World, minted, problem, success, text};
 use domain::intent::IntentState;
 use harness::Reply;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! The limits of plans and accounts, and counters that proxied calls share (decisions D15, D20, D21, D23, D53, D67).
 //! The order of the checks, and each limit to the nano, are in `money_model/directed/spends.rs`.
 
+use crate::fixture::{World, problem, success, text};
 use crate::spender::{Spender, USD, decimal, denied, replayed};
-use crate::world::{World, problem, success, text};
 use futures::future::join_all;
 use harness::{Answer, Edge, EdgeOptions, Upstream, assert_fields};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 pub use harness::replayed;
 
-use crate::world::{World, success, text};
+use crate::fixture::{World, success, text};
 use domain::mode::Mode;
 use domain::permission::Permission;
 use harness::{Caller, Reply, SeedAccount};

@@ -1,7 +1,7 @@
 //! Listing transactions: records, filters, spans of time, pages (decisions D19, D56).
 
 use crate::account_fixture::AccountFixture;
-use crate::world::{World, problem, success, text};
+use crate::fixture::{World, problem, success, text};
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
 use harness::assert_fields;

@@ -1,7 +1,7 @@
 //! Transfers: between two wallets of an account and to another account's, made at most once (decisions D18, D26, D67).
 
 use crate::account_fixture::{AccountFixture, BAD_AMOUNTS, refused, replayed};
-use crate::world::{World, fresh, minted, problem, success, text};
+use crate::fixture::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use futures::future::join_all;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Money between two accounts: a crash between the steps leaves a row in transit, which arrives once (decision D28).
 
 use crate::account_fixture::AccountFixture;
-use crate::world::{BINARY, World};
+use crate::fixture::{BINARY, World};
 use clock::now_ms;
 use crypto::virtual_key::CheckSecret;
 use domain::id::IdKind;

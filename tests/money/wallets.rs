@@ -1,7 +1,7 @@
 //! Wallets: made for a bot, read, added up, closed (specification §4.1, decisions D14 to D16, D67).
 
 use crate::account_fixture::AccountFixture;
-use crate::world::{World, fresh, minted, problem, success, text};
+use crate::fixture::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use harness::assert_fields;
 use serde_json::{Value, json};

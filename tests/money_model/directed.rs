@@ -7,19 +7,19 @@ mod budgets;
 mod counters;
 mod deposits;
 mod escrows;
+pub mod fixture;
 mod low_balance;
 mod numbers;
 mod payouts;
 mod preconditions;
 mod races;
 mod spends;
-pub mod stage;
 mod transfers;
 mod verdicts;
 
-use crate::world::{Checked, within_one_day};
+use crate::model_fixture::{Checked, within_one_day};
+use fixture::Stage;
 use harness::Redis;
-use stage::Stage;
 use store::Store;
 
 macro_rules! groups {

@@ -4,10 +4,10 @@ mod equivalent;
 mod texts;
 
 use crate::directed::Group;
+use crate::model_fixture::Checked;
 use crate::mutants::texts::Recipe;
 use crate::random;
 use crate::random::Case;
-use crate::world::Checked;
 use harness::scripts::{self, QuickestFirst, only_equivalent};
 use std::sync::Arc;
 use std::time::Instant;

@@ -6,7 +6,7 @@ mod op;
 mod player;
 mod steps;
 
-use crate::world::{Checked, within_one_day};
+use crate::model_fixture::{Checked, within_one_day};
 use harness::Redis;
 pub use op::Case;
 use proptest::strategy::{Strategy, ValueTree as _};

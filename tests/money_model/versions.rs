@@ -1,7 +1,7 @@
 //! The version of an account, which every script that changes an account returns: the next script, of any kind, detects
 //! that an acknowledged change is lost, and changes nothing.
 
-use crate::world::Checked;
+use crate::model_fixture::Checked;
 use domain::mode::Mode;
 use domain::role::Role;
 use harness::Redis;

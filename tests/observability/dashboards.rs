@@ -1,8 +1,8 @@
 //! The dashboards name only metrics and labels that exist, and need no plugin.
 
+use crate::fixture::Stage;
 use crate::queries::missing;
 use crate::rules::{check, promtool};
-use crate::stage::Stage;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

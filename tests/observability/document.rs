@@ -3,8 +3,8 @@
 //!
 //! `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test observability document` writes the tables anew.
 
+use crate::fixture::Stage;
 use crate::scrape::{Family, Scrape};
-use crate::stage::Stage;
 use harness::{REPOSITORY, compare_written};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

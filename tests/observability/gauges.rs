@@ -1,6 +1,6 @@
 //! Gauges of open, waiting and broken records, on the server that exposes them.
 
-use crate::stage::{Stage, body, scrape};
+use crate::fixture::{Stage, body, scrape};
 use harness::{Answer, until};
 use std::sync::Arc;
 use tokio::sync::Notify;

@@ -1,6 +1,6 @@
 //! One log line for each decision and each refusal, however the call ends, and nothing secret in any of them.
 
-use crate::stage::{EDGE, MODEL, PROMPT, PROVIDER_KEY, SOON, Stage, body, scrape};
+use crate::fixture::{EDGE, MODEL, PROMPT, PROVIDER_KEY, SOON, Stage, body, scrape};
 use harness::{Answer, Edge, EdgeOptions, eventually, executable_script, until};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

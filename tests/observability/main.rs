@@ -12,6 +12,7 @@
 
 mod dashboards;
 mod document;
+mod fixture;
 mod gauges;
 mod lines;
 mod protobuf;
@@ -19,5 +20,4 @@ mod queries;
 mod rules;
 mod runbook;
 mod scrape;
-mod stage;
 mod traces;

@@ -1,8 +1,8 @@
 //! The alert rules: `promtool` checks them and runs their tests. The tests here check the rest: every metric and label
 //! exists, and each alert has a severity, a section in the runbook, and a test of both kinds.
 
+use crate::fixture::Stage;
 use crate::queries::missing;
-use crate::stage::Stage;
 use std::path::Path;
 use std::process::{Command, Stdio};
 

@@ -1,7 +1,7 @@
 //! Spans of calls and management requests at a collector, and the trace that a caller began at the provider.
 
+use crate::fixture::{SOON, Stage, body, scrape};
 use crate::protobuf::Message;
-use crate::stage::{SOON, Stage, body, scrape};
 use harness::{Answer, Upstream, eventually, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

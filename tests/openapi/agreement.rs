@@ -1,7 +1,7 @@
 //! The document lists exactly the fields of bodies and the parameters of queries that the server reads. The server
 //! names them when it refuses an unknown one.
 
-use crate::world::World;
+use crate::fixture::World;
 use harness::Reply;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 //!
 //! It is bounded by a number of examples for each operation, and deterministic: the same requests each time.
 
-use crate::world::World;
+use crate::fixture::World;
 use domain::mode::Mode;
 use harness::{CapPolicy, Edge, EdgeOptions, Nanos, REPOSITORY, python_package};
 use std::path::Path;

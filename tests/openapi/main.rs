@@ -10,6 +10,6 @@
 
 mod agreement;
 mod documents;
+mod fixture;
 mod fuzz;
 mod pages;
-mod world;

@@ -1,6 +1,6 @@
 //! The documents and the pages made of them, as the admin server serves them to anyone.
 
-use crate::world::World;
+use crate::fixture::World;
 
 #[tokio::test]
 async fn documents_and_pages_are_public_and_guarded() {

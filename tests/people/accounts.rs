@@ -2,7 +2,7 @@
 //! separately. A sign-in names the account if the password is that of several.
 
 use crate::factors::enable_with;
-use crate::world::{World, problem, success, text};
+use crate::fixture::{World, problem, success, text};
 use domain::mode::Mode;
 use harness::{Reply, Role, SeedAccount, SessionCaller, assert_fields};
 use serde_json::{Value, json};
@@ -254,7 +254,7 @@ async fn a_wrong_password_without_an_account_leaves_no_address() {
 async fn the_operator_names_the_account_where_there_are_several() {
     let world = World::start().await;
     let (one, two) = (world.seed.account("free").await, world.seed.account("free").await);
-    let cli = harness::Cli::new(crate::world::BINARY, world.redis.url());
+    let cli = harness::Cli::new(crate::fixture::BINARY, world.redis.url());
     for account in [&one, &two] {
         let id = &account.id;
         let create =

@@ -1,6 +1,6 @@
 //! API keys that people make (decision D8).
 
-use crate::world::{World, problem, success, text};
+use crate::fixture::{World, problem, success, text};
 use clock::now_ms;
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;

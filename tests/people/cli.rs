@@ -1,6 +1,6 @@
 //! Effects of `tollgate-admin user` on a running server.
 
-use crate::world::{BINARY, World, problem, success};
+use crate::fixture::{BINARY, World, problem, success};
 use domain::mode::Mode;
 use harness::{Cli, CliOutput, Role, TEST_PASSWORD, assert_fields};
 use serde_json::json;

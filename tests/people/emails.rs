@@ -1,7 +1,7 @@
 //! The look-ups of e-mails: an address has one user in each account (decision D74), and what a crash leaves behind
 //! blocks nobody.
 
-use crate::world::{World, problem, success};
+use crate::fixture::{World, problem, success};
 use clock::now_ms;
 use domain::id::IdKind;
 use futures::future::join_all;

@@ -1,6 +1,6 @@
 //! The second factor: codes, each used once; recovery codes; the master key that seals its secret.
 
-use crate::world::{BINARY, World, problem, success, text};
+use crate::fixture::{BINARY, World, problem, success, text};
 use clock::now_ms;
 use data_encoding::BASE32_NOPAD;
 use domain::mode::Mode;

@@ -1,6 +1,6 @@
 //! A store that is down, empty, behind, full, or a cluster: sessions fail closed, as keys do.
 
-use crate::world::{BINARY, World, problem, success, text};
+use crate::fixture::{BINARY, World, problem, success, text};
 use harness::{Admin, AdminOptions, RedisCluster, Role, Seed, Store, TEST_PASSWORD, until};
 use serde_json::json;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Requests that other sites make a browser send: a change needs the token that only our pages can read, and must come
 //! from a page of ours.
 
-use crate::world::{World, problem, success};
+use crate::fixture::{World, problem, success};
 use domain::mode::Mode;
 use harness::{Role, TEST_PASSWORD};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Requests whose body is held back: authority that their caller loses meanwhile is lost for them, too.
 
-use crate::world::{World, success, text};
+use crate::fixture::{World, success, text};
 use domain::mode::Mode;
 use harness::{RawClient, RawReply, Role, SessionCaller, eventually};
 use serde_json::{Value, json};

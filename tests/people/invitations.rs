@@ -1,6 +1,6 @@
 //! Invitations: links by which a person joins once, with the role of the invitation.
 
-use crate::world::{World, problem, success, text};
+use crate::fixture::{World, problem, success, text};
 use clock::now_ms;
 use crypto::sha256_hex;
 use crypto::token::Token;

@@ -1,6 +1,6 @@
 //! Guesses (decision D9): ten in a quarter of an hour, counted before they are checked.
 
-use crate::world::{World, problem, success};
+use crate::fixture::{World, problem, success};
 use domain::mode::Mode;
 use futures::future::join_all;
 use harness::{Reply, Role, SeedAccount, SessionCaller, TEST_PASSWORD};

@@ -1,6 +1,6 @@
 //! Signing in: the information in answers, rotation, fixation, signing out.
 
-use crate::world::{World, problem, success, text};
+use crate::fixture::{World, problem, success, text};
 use domain::mode::Mode;
 use harness::{Role, TEST_PASSWORD, assert_fields, cookie_of};
 use serde_json::json;

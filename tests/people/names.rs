@@ -1,6 +1,6 @@
 //! The names of API keys, virtual keys, policies, people and agents beside their ids.
 
-use crate::world::{World, problem, success, text};
+use crate::fixture::{World, problem, success, text};
 use domain::mode::Mode;
 use harness::{Role, assert_fields};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! New passwords: by their users, and by links that the operator hands out.
 
-use crate::world::{BINARY, World, problem, success, text};
+use crate::fixture::{BINARY, World, problem, success, text};
 use domain::mode::Mode;
 use futures::future::join_all;
 use harness::{Cli, Role, TEST_PASSWORD};

@@ -1,6 +1,6 @@
 //! The plan: owners change it where the operator lets them, and it decides on features of the dashboard.
 
-use crate::world::{World, problem, success, text};
+use crate::fixture::{World, problem, success, text};
 use domain::mode::Mode;
 use futures::future::{join, join_all};
 use harness::{Role, SessionCaller, assert_fields};

@@ -1,6 +1,6 @@
 //! Sessions: how they end, and invalid cookies.
 
-use crate::world::{World, problem, success, text};
+use crate::fixture::{World, problem, success, text};
 use crypto::sha256_hex;
 use domain::mode::Mode;
 use harness::{Role, SeedUser, SessionCaller, TEST_PASSWORD, assert_fields};

@@ -1,6 +1,6 @@
 //! Roles and the team: a change applies to the next call, and one owner always remains.
 
-use crate::world::{World, problem, success, text};
+use crate::fixture::{World, problem, success, text};
 use domain::mode::Mode;
 use futures::future::join;
 use harness::{Role, TEST_PASSWORD};

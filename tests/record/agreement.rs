@@ -1,8 +1,8 @@
 //! Dry runs, compared with decisions: over random states, most of them at the edge of a limit, a prediction and the
 //! call or spend after it agree, and the prediction changes nothing.
 
-use crate::stage::{Client, Stage};
-use crate::world::success;
+use crate::fixture::success;
+use crate::record_fixture::{Client, Stage};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 use serde_json::{Value, json};

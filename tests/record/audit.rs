@@ -1,7 +1,7 @@
 //! `/audit`: lists, exports and checkpoints are complete, current, and of the own account only.
 
 use crate::audit_writer::{AuditWriter, START_MS, chain, lines};
-use crate::world::{World, fresh, problem, success, text};
+use crate::fixture::{World, fresh, problem, success, text};
 use archive::Archive;
 use archive::location::ArchiveLocation;
 use crypto::checkpoint_key::PublicKey;

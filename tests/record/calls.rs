@@ -9,8 +9,8 @@ mod streamed;
 mod sums;
 mod trail;
 
-use crate::stage::{Client, MODEL, Stage};
-use crate::world::{fresh, problem, success, text};
+use crate::fixture::{fresh, problem, success, text};
+use crate::record_fixture::{Client, MODEL, Stage};
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
 use harness::{Caller, assert_fields, chat_body};

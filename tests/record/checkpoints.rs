@@ -2,8 +2,8 @@
 //! exchanged.
 
 use crate::audit_writer::{AuditWriter, lines};
+use crate::fixture::{BINARY, World, problem, success, text};
 use crate::trail_fixture::{TrailFixture, audit, broken};
-use crate::world::{BINARY, World, problem, success, text};
 use archive::Archive;
 use audit_verify::checkpoint::{self, NotSigned};
 use domain::checkpoint::Checkpoint;

@@ -1,7 +1,7 @@
 //! `GET /decisions/{id}`: why a call was approved or denied, and its outcome.
 
-use crate::stage::{Client, MODEL, Stage, check};
-use crate::world::{fresh, minted, problem, text};
+use crate::fixture::{fresh, minted, problem, text};
+use crate::record_fixture::{Client, MODEL, Stage, check};
 use domain::mode::Mode;
 use harness::{Answer, assert_fields, eventually};
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 mod requests;
 
-use crate::stage::{Client, MODEL, Stage, check};
-use crate::world::{fresh, problem, success, text};
+use crate::fixture::{fresh, problem, success, text};
+use crate::record_fixture::{Client, MODEL, Stage, check};
 use domain::check::CheckName;
 use domain::denial::Denial;
 use harness::{Cli, assert_fields, merged};
@@ -189,7 +189,7 @@ async fn budgets_of_records_are_predicted() {
             let wallet = json!({ "botId": "rich" });
             success(&client.api.post("/v1/wallets/create", wallet).await, 200);
             success(&client.api.post("/v1/policies/rich", json!({})).await, 200);
-            let cli = Cli::new(crate::world::BINARY, stage.world.redis.url());
+            let cli = Cli::new(crate::fixture::BINARY, stage.world.redis.url());
             let deposit = ["deposit", "--account", &client.account.id, "--wallet", "rich"];
             let _ = cli.json(&[&deposit[..], &["--amount", "5", "--reference", "r"]].concat());
         }
@@ -224,7 +224,7 @@ async fn runs_that_ended_are_in_no_prediction() {
     let client = stage.client("enterprise", json!({})).await;
     let index = client.account.keys.live().all_runs();
     let long_ago = clock::now_ms() - 36 * 24 * 3_600_000;
-    let cli = Cli::new(crate::world::BINARY, stage.world.redis.url());
+    let cli = Cli::new(crate::fixture::BINARY, stage.world.redis.url());
     let used = || {
         let shown = cli.json(&["account", "show", "--account", &client.account.id]);
         shown["budgets"]["live"]["runs"]["used"].clone()

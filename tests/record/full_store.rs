@@ -1,8 +1,8 @@
 //! A store over its `maxmemory`: it refuses writes, and entries are read, verified, exported and archived as before.
 
 use crate::audit_writer::{AuditWriter, lines};
+use crate::fixture::{BINARY, FULL, World, success};
 use crate::trail_fixture::audit;
-use crate::world::{BINARY, FULL, World, success};
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, until};
 use serde_json::json;

@@ -1,8 +1,8 @@
 //! Records and reports (audit trail, intents, runs, archive, statistics), through the real edge and management API.
 #![cfg(test)]
 
-#[path = "../management/world.rs"]
-mod world;
+#[path = "../management/fixture.rs"]
+mod fixture;
 
 mod agreement;
 mod archive;
@@ -18,9 +18,9 @@ mod intents;
 mod price_tables;
 mod rate_windows;
 mod recompute;
+mod record_fixture;
 mod runs;
 mod sealers;
-mod stage;
 mod tamper;
 mod trail_fixture;
 mod verify;

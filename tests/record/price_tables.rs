@@ -1,8 +1,8 @@
 //! Price tables are kept in the archive, and `audit recompute` recomputes each charge by the table of its version
 //! (decision D48).
 
-use crate::stage::{Client, MODEL, Stage};
-use crate::world::BINARY;
+use crate::fixture::BINARY;
+use crate::record_fixture::{Client, MODEL, Stage};
 use domain::mode::Mode;
 use domain::price::PriceTable;
 use harness::{Cli, Redis, chat_body, eventually, until};

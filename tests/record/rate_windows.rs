@@ -1,8 +1,8 @@
 //! Denials of a virtual key beyond its requests a minute (decision D70): the first ten have a record each, the rest one
 //! at the end of the minute, and the id of every answer still leads to its record.
 
-use crate::stage::{Client, Stage};
-use crate::world::{BINARY, minted, problem, success, text};
+use crate::fixture::{BINARY, minted, problem, success, text};
+use crate::record_fixture::{Client, Stage};
 use harness::{Cli, assert_fields, until};
 use serde_json::{Value, json};
 use std::collections::HashSet;

@@ -1,8 +1,8 @@
 //! The charge of each call can be recomputed from its record and the price table alone, to the nano, by the formula of
 //! `docs/reference/decision-records.md` (decision D48).
 
-use crate::stage::{Client, Stage};
-use crate::world::{success, text};
+use crate::fixture::{success, text};
+use crate::record_fixture::{Client, Stage};
 use domain::price::{DEFAULT_PRICES, ModelEntry, PriceTable, Published, ServedCall, Usage};
 use harness::{Answer, Script, chat_body};
 use serde_json::{Value, json};

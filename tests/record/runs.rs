@@ -1,7 +1,7 @@
 //! `/agents/{id}/runs`: the spend and the waiting approvals of each run, and ending one.
 
-use crate::stage::{Client, Stage};
-use crate::world::{fresh, problem, success, text};
+use crate::fixture::{fresh, problem, success, text};
+use crate::record_fixture::{Client, Stage};
 use domain::mode::Mode;
 use domain::permission::Permission;
 use harness::assert_fields;

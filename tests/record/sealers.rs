@@ -2,7 +2,7 @@
 //! that a single reader of the lines computes.
 
 use crate::audit_writer::{AuditWriter, START_MS, chain, lines};
-use crate::world::BINARY;
+use crate::fixture::BINARY;
 use domain::entry::LINE_VERSION;
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, SeededRandom, Store, Wire, until};

@@ -1,7 +1,7 @@
 //! A trail of fifty entries, commands about it, and their output.
 
 use crate::audit_writer::{AuditWriter, lines};
-use crate::world::{BINARY, text};
+use crate::fixture::{BINARY, text};
 use domain::chain::entry_hash;
 use domain::mode::Mode;
 use harness::{Cli, Redis, Seed, SeedAccount, Store};

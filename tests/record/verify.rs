@@ -1,8 +1,8 @@
 //! `tollgate-admin audit` on trails and exports that are whole, cut, changed, or cannot be compared.
 
 use crate::audit_writer::lines;
+use crate::fixture::{BINARY, World, text};
 use crate::trail_fixture::{TrailFixture, audit, broken, forge, rewrite};
-use crate::world::{BINARY, World, text};
 use domain::mode::Mode;
 use harness::{Cli, REPOSITORY, Redis, Seed, assert_fields};
 use serde_json::{Value, json};

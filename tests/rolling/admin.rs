@@ -1,6 +1,6 @@
 //! The admin server ends in an orderly way under load, beside another one.
 
-use crate::site::{ADMIN, SOON};
+use crate::fixture::{ADMIN, SOON};
 use harness::{Admin, AdminOptions, Cli, Redis, eventually, http_client, until};
 use parking_lot::RwLock;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! `tollgate-admin bench` on a real edge: counts are exact, denials have their reasons, the overspend check fails when
 //! it should, and an interrupted run prints its report.
 
-use crate::site::{ADMIN, SOON, Site};
+use crate::fixture::{ADMIN, SOON, Site};
 use harness::{Answer, Cli, CliOutput, Script, assert_fields, until, words};
 use serde_json::{Value, json};
 use std::process::{Child, Stdio};

@@ -1,7 +1,7 @@
 //! SIGTERM behind a balancer: it sees that an edge is about to end before that edge stops listening.
 
+use crate::fixture::{ACTUAL, ESTIMATE, SOON, Site, body};
 use crate::load::{Choose, Load};
-use crate::site::{ACTUAL, ESTIMATE, SOON, Site, body};
 use harness::{Answer, Edge, RawClient, eventually, free_port, until};
 use parking_lot::RwLock;
 use std::net::{SocketAddr, TcpListener};

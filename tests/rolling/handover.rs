@@ -1,8 +1,8 @@
 //! SIGQUIT hands the sockets to a new process: no call fails, and the new process delivers the settlements that the old
 //! one could not.
 
+use crate::fixture::{ACTUAL, SOON, Site, body};
 use crate::load::Load;
-use crate::site::{ACTUAL, SOON, Site, body};
 use harness::{Edge, Wire, free_port, http_client, until};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;

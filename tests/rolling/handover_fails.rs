@@ -1,7 +1,7 @@
 //! Hand-overs that fail: the process that has the sockets goes on serving.
 
+use crate::fixture::{ACTUAL, ADMIN, SOON, Site, body};
 use crate::load::Load;
-use crate::site::{ACTUAL, ADMIN, SOON, Site, body};
 use harness::{Cli, ClosedPort, Edge, TEST_MASTER_KEY};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -146,7 +146,7 @@ async fn a_process_that_hands_over_still_ends_on_a_signal() {
 async fn without_a_running_process_upgrade_is_a_plain_start() {
     let site = Site::new().await;
     let edge = Edge::start(site.options().arg("--upgrade"));
-    let reply = edge.caller(&site.key).chat(crate::site::body(false)).await;
+    let reply = edge.caller(&site.key).chat(crate::fixture::body(false)).await;
     assert_eq!(reply.status, 200);
     // On a busy machine a line takes longer to be written than a call to be answered.
     harness::until("a word about it", async || {

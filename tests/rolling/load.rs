@@ -5,7 +5,7 @@
 //! it ends without a byte of an answer, the call is sent once more on a new one, as clients do. The provider must have
 //! received as many requests as there were answers, which proves that no repeated call was processed twice.
 
-use crate::site::{Site, body};
+use crate::fixture::{Site, body};
 use harness::{RawClient, RawReply, http_client};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

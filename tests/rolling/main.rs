@@ -5,10 +5,10 @@
 mod admin;
 mod bench;
 mod drain;
+mod fixture;
 mod handover;
 mod handover_fails;
 mod load;
 mod reload;
-mod site;
 mod streams;
 mod versions;

@@ -1,8 +1,8 @@
 //! Plans and prices are reloaded on SIGHUP while calls are under way: each call uses one whole table, and a malformed
 //! file changes nothing. Both servers report the outcome.
 
+use crate::fixture::{ADMIN, Site, body};
 use crate::load::Load;
-use crate::site::{ADMIN, Site, body};
 use harness::{Admin, AdminOptions, Daemon, REPOSITORY, until};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -124,7 +124,7 @@ async fn tables_change_under_load_and_each_call_has_one_of_them() {
     until("the end of all holds", async || site.open_holds() == 0).await;
     let [day, month, tracked] = site.charged();
     assert!(day == month && month == tracked);
-    let (low, high) = (crate::site::ACTUAL, 10 * crate::site::ACTUAL);
+    let (low, high) = (crate::fixture::ACTUAL, 10 * crate::fixture::ACTUAL);
     // Each call cost one of the two prices; the estimates show how many calls cost which.
     let cheap = tally.estimates[CHEAP] + 1;
     let dear = tally.estimates[DEAR] + 1;

@@ -1,7 +1,7 @@
 //! Streams that run while their edge ends or hands over: they stay with it and are whole, or, at the end of the drain
 //! time, cut off and charged the held amount.
 
-use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
+use crate::fixture::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
 use harness::{Admin, AdminOptions, Answer, Edge, EventStream, Feed, RawClient, Script, eventually, until};
 use parking_lot::Mutex;
 use serde_json::json;

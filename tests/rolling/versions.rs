@@ -1,8 +1,8 @@
 //! Two versions beside each other on one store. The test makes the other version: the same code with scripts of other
 //! hashes. Meanwhile the scripts are flushed from the store repeatedly, as by a restart.
 
+use crate::fixture::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
 use crate::load::Load;
-use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
 use domain::entry::HoldOutcome;
 use domain::id::IdKind;
 use domain::plan::Plan;

@@ -1,6 +1,6 @@
 //! Callers who leave, and callers who do not read.
 
-use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
+use crate::fixture::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
 use harness::{RawClient, Script, until};
 use serde_json::json;
 use std::time::Duration;
@@ -96,7 +96,7 @@ async fn a_stream_over_http_1_0_ends_with_its_connection() {
     let stage = Stage::new().await;
     let script = Script::chat(&["a", "b"], &usage(9, 12));
     stage.provider_streams(script.clone());
-    let body = crate::stage::body(json!({ "stream_options": { "include_usage": true } })).to_string();
+    let body = crate::fixture::body(json!({ "stream_options": { "include_usage": true } })).to_string();
     for connection in ["", "Connection: keep-alive\r\n", "Connection: close\r\n"] {
         let actor = stage.actor("enterprise", open_cap()).await;
         let mut raw = RawClient::connect(stage.edge.addr()).await;
@@ -192,7 +192,7 @@ async fn an_http2_caller_who_resets_a_stream_pays_the_real_cost() {
         client
             .post(format!("{}/v1/chat/completions", stage.edge.url()))
             .bearer_auth(&actor.key)
-            .json(&crate::stage::body(json!({})))
+            .json(&crate::fixture::body(json!({})))
             .send()
     };
     let mut answer = send().await.unwrap();
@@ -221,7 +221,7 @@ async fn streams_reset_by_the_hundred_are_settled() {
         let request = client.post(format!("{}/v1/chat/completions", stage.edge.url()));
         let request = request
             .bearer_auth(&actor.key)
-            .json(&crate::stage::body(json!({})));
+            .json(&crate::fixture::body(json!({})));
         let mut answer = request.send().await.unwrap();
         assert_eq!(
             (answer.status().as_u16(), answer.version()),

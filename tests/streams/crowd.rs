@@ -5,7 +5,9 @@ mod calls;
 mod growing;
 mod sandboxed;
 
-use crate::stage::{Actor, HELD, LONG, Stage, body, chunk, daily, open_cap, open_gate, options, usage_frame};
+use crate::fixture::{
+    Actor, HELD, LONG, Stage, body, chunk, daily, open_cap, open_gate, options, usage_frame,
+};
 use calls::{BEGIN, Call, Caller, charge};
 use futures::{StreamExt as _, stream};
 use harness::{
@@ -262,7 +264,7 @@ async fn a_killed_edge_leaves_the_estimates_charged() {
     };
     all_is_charged().await;
     let next = Edge::start(patient(options(&stage.redis, &stage.upstream)));
-    let _admin = Admin::start(AdminOptions::new(crate::stage::ADMIN, stage.redis.url()));
+    let _admin = Admin::start(AdminOptions::new(crate::fixture::ADMIN, stage.redis.url()));
     let (open, kept) = (actor.agent.open_holds().await, actor.agent.kept_holds().await);
     assert_eq!((open, kept), (BEGUN, 0), "no hold is due yet");
     actor.agent.pass_deadlines().await;

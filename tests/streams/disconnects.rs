@@ -1,7 +1,7 @@
 //! Callers who leave at the edges of a stream: before its head, behind its usage, while the call is settled, while its
 //! hold grows, and in the middle of a response.
 
-use crate::stage::{
+use crate::fixture::{
     HELD, SOON, Stage, body, chunk, daily, finish, finish_response, open_cap, response_delta, usage_frame,
 };
 use harness::{Answer, EventStream, Feed, RawClient, Script, until};

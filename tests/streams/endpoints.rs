@@ -1,6 +1,6 @@
 //! `POST /v1/responses` and `POST /v1/embeddings`.
 
-use crate::stage::{HELD, Stage, open_cap};
+use crate::fixture::{HELD, Stage, open_cap};
 use harness::{Answer, EventStream, Script};
 use serde_json::{Value, json};
 

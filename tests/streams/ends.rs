@@ -1,7 +1,7 @@
 //! The charge for each end of a stream. With usage it is the real cost, without usage the larger of the held amount
 //! and the cost of the text that was seen: a token of `nano` for four bytes.
 
-use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
+use crate::fixture::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
 use harness::{Script, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Holds that grow with their streams. A call of `nano` without a limit holds 1,024 tokens, a nano-USD each; at three
 //! quarters of what is held another 1,024 are held, if Cap and the plan allow it.
 
-use crate::stage::{
+use crate::fixture::{
     Actor, HELD, SOON, Stage, chunk, daily, failed_with, finish, finish_response, open_cap, response_delta,
     usage, usage_frame,
 };
@@ -97,8 +97,14 @@ async fn a_cap_holds_in_the_middle_of_a_stream() {
         stage.provider_streams(Script::new().feed(&feed));
         let path = "/v1/chat/completions";
         let (key, head) = (&actor.key, "X-Service-Run-Id: run\r\n");
-        let mut stream =
-            EventStream::open(stage.edge.addr(), path, key, head, crate::stage::body(json!({}))).await;
+        let mut stream = EventStream::open(
+            stage.edge.addr(),
+            path,
+            key,
+            head,
+            crate::fixture::body(json!({})),
+        )
+        .await;
         feed.send(tokens(1000));
         feed.send(chunk("-passes-"));
         stream.until("-passes-").await;
@@ -111,7 +117,7 @@ async fn a_cap_holds_in_the_middle_of_a_stream() {
         );
         feed.wait_for_peer_gone(SOON).await;
         assert_eq!(actor.settled().await, 2 * HELD);
-        let again = crate::stage::body(json!({}));
+        let again = crate::fixture::body(json!({}));
         let next = EventStream::open(stage.edge.addr(), path, key, head, again).await;
         assert_eq!(next.status(), 402, "the cap is used up");
     }
@@ -279,7 +285,7 @@ async fn as_many_holds_grow_as_there_is_room_for() {
         stream.until("begins").await;
         streams.push(stream);
     }
-    let opening = crate::stage::open_gate(&gate);
+    let opening = crate::fixture::open_gate(&gate);
     let all = streams
         .into_iter()
         .map(|mut stream| tokio::spawn(async move { stream.rest().await.contains("[DONE]") }));

@@ -1,6 +1,6 @@
 //! The bytes that reach the caller, and when.
 
-use crate::stage::{HELD, Stage, body, chunk, open_cap, usage, usage_frame};
+use crate::fixture::{HELD, Stage, body, chunk, open_cap, usage, usage_frame};
 use harness::{Answer, EventStream, Script};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -237,7 +237,7 @@ async fn long_events_pass() {
 #[tokio::test]
 async fn the_call_is_settled_before_the_last_event() {
     let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", crate::stage::daily(1024 + 12)).await;
+    let actor = stage.actor("enterprise", crate::fixture::daily(1024 + 12)).await;
     for round in 0..2 {
         let mut stream = stage.open(&actor, json!({})).await;
         assert_eq!(stream.status(), 200, "{round}");

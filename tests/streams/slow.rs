@@ -5,7 +5,7 @@ mod callers;
 mod endless;
 mod queues;
 
-use crate::stage::{Actor, HELD, LONG, Stage, body, open_cap, usage};
+use crate::fixture::{Actor, HELD, LONG, Stage, body, open_cap, usage};
 use callers::SlowCallers;
 use connections::open_files;
 use endless::Endless;

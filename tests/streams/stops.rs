@@ -1,6 +1,6 @@
 //! Streams of agents that are frozen and of keys that are revoked while they run.
 
-use crate::stage::{HELD, SOON, Stage, chunk, failed_with, finish, open_cap, response_delta};
+use crate::fixture::{HELD, SOON, Stage, chunk, failed_with, finish, open_cap, response_delta};
 use harness::{Feed, Script, until};
 use serde_json::json;
 

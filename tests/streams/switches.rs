@@ -1,6 +1,6 @@
 //! Features that are off by default, and plans without streams.
 
-use crate::stage::{Stage, body, open_cap};
+use crate::fixture::{Stage, body, open_cap};
 use harness::assert_fields;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Retries of a failing receiver, and their list (decision D43).
 
-use crate::world::{World, attempts, quick, receiver, text, url};
+use crate::fixture::{World, attempts, quick, receiver, text, url};
 use domain::timestamp::ms_from_iso;
 use harness::{Answer, Redis, Upstream, assert_fields, eventually, until};
 use serde_json::{Value, json};
@@ -139,7 +139,7 @@ async fn a_disabled_webhook_waits_and_a_deleted_one_is_gone() {
         .await;
     let path = format!("/v1/webhooks/{id}");
     let reply = owner.caller.patch(&path, json!({ "status": "disabled" })).await;
-    crate::world::success(&reply, 200);
+    crate::fixture::success(&reply, 200);
     tokio::time::sleep(Duration::from_millis(1200)).await;
     let arrived = dead.arrived();
     owner.freeze("bot").await;
@@ -148,7 +148,7 @@ async fn a_disabled_webhook_waits_and_a_deleted_one_is_gone() {
     assert_eq!(owner.deliveries(&id).await.len(), 1, "and no delivery is made");
     dead.set(|_| Answer::bytes(200, ""));
     let reply = owner.caller.patch(&path, json!({ "status": "active" })).await;
-    crate::world::success(&reply, 200);
+    crate::fixture::success(&reply, 200);
     owner.freeze("bot").await;
     until("both delivered", async || {
         owner.deliveries_with(&id, "status=delivered").await.1 == 2
@@ -163,7 +163,7 @@ async fn a_disabled_webhook_waits_and_a_deleted_one_is_gone() {
         owner.deliveries_with(&id, "status=pending").await.1 == 3
     })
     .await;
-    crate::world::success(&owner.caller.delete(&path).await, 200);
+    crate::fixture::success(&owner.caller.delete(&path).await, 200);
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let arrived = dead.arrived();
     owner.freeze("bot").await;
@@ -186,7 +186,7 @@ async fn too_many_that_wait_and_too_much_history_are_bounded() {
     for _ in 0..15 {
         owner.freeze("bot").await;
     }
-    let refused = eventually("refused ones", crate::world::SOON, async || {
+    let refused = eventually("refused ones", crate::fixture::SOON, async || {
         let (failed, total) = owner.deliveries_with(&id, "status=failed").await;
         (total == 7).then_some(failed)
     })
@@ -212,7 +212,7 @@ async fn only_what_comes_after_the_registration_is_reported() {
     let world = World::start().await;
     let owner = world.owner().await;
     owner.freeze("early").await;
-    let (receiver, second) = (crate::world::accepting(), crate::world::accepting());
+    let (receiver, second) = (crate::fixture::accepting(), crate::fixture::accepting());
     let id = owner.register(&url(&receiver), FROZEN).await;
     owner.freeze("bot").await;
     owner

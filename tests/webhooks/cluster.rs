@@ -1,6 +1,6 @@
 //! A store of several nodes: events of accounts on each of them are dispatched and delivered.
 
-use crate::world::{BINARY, Owner, accepting, quick, receiver, url};
+use crate::fixture::{BINARY, Owner, accepting, quick, receiver, url};
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Answer, RedisCluster, Seed, Store, until};
 use std::collections::HashSet;
@@ -50,7 +50,7 @@ async fn webhooks_of_accounts_on_all_nodes_are_delivered_to() {
             .await;
         owner
             .wait_for(to_flaky, "three attempts", |delivery| {
-                crate::world::attempts(delivery) == 3
+                crate::fixture::attempts(delivery) == 3
             })
             .await;
     }

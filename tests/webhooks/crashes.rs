@@ -1,7 +1,7 @@
 //! Servers and stores killed midway, and several servers at once: no delivery is lost, and only those under way when a
 //! process died arrive twice.
 
-use crate::world::{Owner, SOON, World, accepting, quick, receiver, url};
+use crate::fixture::{Owner, SOON, World, accepting, quick, receiver, url};
 use harness::{AdminOptions, Answer, Redis, Upstream, eventually, words};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -160,7 +160,7 @@ async fn a_clock_that_is_set_back_holds_nothing_up() {
     owner.freeze("bot").await;
     owner
         .wait_for(&webhook, "an attempt", |delivery| {
-            crate::world::attempts(delivery) == 3
+            crate::fixture::attempts(delivery) == 3
         })
         .await;
     // The state of a store whose clock was a day ahead: the next attempt and a lease lie a day in the future.
@@ -168,7 +168,7 @@ async fn a_clock_that_is_set_back_holds_nothing_up() {
         .caller
         .patch(&path, serde_json::json!({ "status": "disabled" }))
         .await;
-    crate::world::success(&reply, 200);
+    crate::fixture::success(&reply, 200);
     let keys = &owner.account.keys;
     let mode = domain::mode::Mode::Live;
     let set = |set| keys.in_mode(mode).deliveries_in(&webhook, set);

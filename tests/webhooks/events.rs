@@ -1,6 +1,6 @@
 //! Each event by its real trigger, verified as a receiver would: signature, headers, envelope.
 
-use crate::world::{EVENTS, Owner, SECRET, SOON, World, accepting, success, text, url};
+use crate::fixture::{EVENTS, Owner, SECRET, SOON, World, accepting, success, text, url};
 use harness::{Answer, Edge, EdgeOptions, Recorded, Upstream, assert_fields, chat_body, until, words};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

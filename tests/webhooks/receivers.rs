@@ -1,6 +1,6 @@
 //! Receivers that hang, answer slowly, redirect, send too much or disconnect: each fails its own deliveries only.
 
-use crate::world::{SOON, World, accepting, attempts, receiver, url};
+use crate::fixture::{SOON, World, accepting, attempts, receiver, url};
 use harness::{Answer, Upstream, eventually, until};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -11,7 +11,7 @@ const FROZEN: &[&str] = &["agent.frozen"];
 async fn each_kind_of_bad_receiver_is_a_failed_attempt_and_the_good_one_gets_its_delivery() {
     // Longer than a slow machine takes to send ten megabytes.
     let patient = |options: harness::AdminOptions| {
-        crate::world::quick(options).env("TOLLGATE_WEBHOOKS__TIMEOUT_MS", "3000")
+        crate::fixture::quick(options).env("TOLLGATE_WEBHOOKS__TIMEOUT_MS", "3000")
     };
     let world = World::start_with(harness::Redis::start(), patient).await;
     let owner = world.owner().await;
@@ -86,7 +86,7 @@ async fn each_kind_of_bad_receiver_is_a_failed_attempt_and_the_good_one_gets_its
 #[tokio::test]
 async fn at_most_so_many_requests_go_to_one_receiver_at_once() {
     let patient = |options: harness::AdminOptions| {
-        crate::world::quick(options)
+        crate::fixture::quick(options)
             .env("TOLLGATE_WEBHOOKS__TIMEOUT_MS", "120000")
             .env("TOLLGATE_WEBHOOKS__REQUESTS_AT_ONCE", "3")
             .env("TOLLGATE_WEBHOOKS__ENDPOINTS_AT_ONCE", "16")

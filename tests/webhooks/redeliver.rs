@@ -1,6 +1,6 @@
 //! A delivery that ended, or that waits for a later event, is sent again at its owner's request.
 
-use crate::world::{Owner, World, accepting, attempts, problem, quick, receiver, success, text, url};
+use crate::fixture::{Owner, World, accepting, attempts, problem, quick, receiver, success, text, url};
 use domain::mode::Mode;
 use harness::{Answer, Redis, Reply, assert_fields};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ async fn a_receiver_that_recovered_gets_what_it_missed_to_the_byte() {
         success(&again(&owner, &webhook, id).await, 200);
         ended(&owner, &webhook, "delivered", round.min(EARLIER_MAX + 1)).await;
         // Beyond the bound the number of attempts stays, so the receiver's record shows the arrival.
-        target.wait_for(round, crate::world::SOON).await;
+        target.wait_for(round, crate::fixture::SOON).await;
     }
     let audit = success(&owner.caller.get("/v1/audit?type=webhook.redelivered").await, 200);
     assert_eq!(audit["total"], json!(EARLIER_MAX + 4 - 5));

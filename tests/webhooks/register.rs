@@ -1,6 +1,6 @@
 //! The routes, bodies and errors to the letter (decisions D42, D59).
 
-use crate::world::{SECRET, World, accepting, problem, quick, success, text, url};
+use crate::fixture::{SECRET, World, accepting, problem, quick, success, text, url};
 use domain::mode::Mode;
 use harness::{Redis, assert_fields};
 use serde_json::{Value, json};

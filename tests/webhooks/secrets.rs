@@ -1,7 +1,7 @@
 //! A new secret, a new master key, and the secrets in logs and store.
 
 use crate::events::{hmac, verified};
-use crate::world::{Owner, SECRET, SOON, World, accepting, problem, quick, success, text, url};
+use crate::fixture::{Owner, SECRET, SOON, World, accepting, problem, quick, success, text, url};
 use futures::future::{join, join_all};
 use harness::{
     Admin, AdminOptions, Gate, GateSide, Recorded, Redis, TEST_MASTER_KEY, Upstream, Wire, assert_fields,
@@ -203,7 +203,7 @@ async fn secrets_are_sealed_and_move_to_a_new_master_key() {
     assert_eq!(rotated["unopenable"], json!([]));
     assert_eq!(cli.json(&["keys", "rotate"])["reencrypted"], json!(0));
     world.admin.kill9();
-    let options = quick(AdminOptions::new(crate::world::BINARY, world.redis.url()));
+    let options = quick(AdminOptions::new(crate::fixture::BINARY, world.redis.url()));
     let next = Admin::start(options.env("TOLLGATE_SECRETS__MASTER_KEY", NEW_KEY));
     let caller = next.caller(&owner.key);
     success(&caller.send("POST", &format!("{path}/test"), &[], "").await, 200);

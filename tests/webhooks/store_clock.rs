@@ -1,6 +1,6 @@
 //! A store whose clock is wrong. The wire moves the time in replies to `TIME` and `INFO`; scripts keep the right time.
 
-use crate::world::{SOON, World, quick, receiver, url};
+use crate::fixture::{SOON, World, quick, receiver, url};
 use harness::{Answer, Redis, Wire, eventually};
 use std::sync::Arc;
 use std::time::Duration;

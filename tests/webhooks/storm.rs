@@ -1,6 +1,6 @@
 //! Ten thousand events for a dead receiver: bounded memory and attempts, and no other account waits.
 
-use crate::world::{SOON, World, accepting, quick, receiver, url};
+use crate::fixture::{SOON, World, accepting, quick, receiver, url};
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use harness::{AdminOptions, Answer, Redis, eventually, until};

@@ -1,7 +1,7 @@
 //! Independent verification of our signatures: by the Standard Webhooks library, and by the receiver of
 //! docs/reference/webhooks.md, run unchanged.
 
-use crate::world::{SOON, World, accepting, attempts, success};
+use crate::fixture::{SOON, World, accepting, attempts, success};
 use harness::{Recorded, eventually, free_port, python_package};
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -28,7 +28,7 @@ async fn the_standard_webhooks_library_verifies_our_deliveries() {
     let owner = world.owner().await;
     let receiver = accepting();
     let webhook = owner
-        .register(&crate::world::url(&receiver), &["agent.frozen"])
+        .register(&crate::fixture::url(&receiver), &["agent.frozen"])
         .await;
     let path = format!("/v1/webhooks/{webhook}");
     for secret in [OLD, ENCODED] {
@@ -116,7 +116,7 @@ async fn accepts_ours_and_refuses_others(program: &str, args: [&str; 2]) {
         Receiver(receiver.expect(program))
     };
     let url = format!("http://127.0.0.1:{port}/hook");
-    let good = run(crate::world::SECRET);
+    let good = run(crate::fixture::SECRET);
     listening().await;
     let webhook = owner.register(&url, &["agent.frozen"]).await;
     owner.freeze("bot").await;

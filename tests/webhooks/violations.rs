@@ -2,7 +2,7 @@
 //! (decision D72), with any number of dispatchers, whenever one is killed. A dispatcher that is far behind delays
 //! neither the archive nor other accounts.
 
-use crate::world::{Owner, SOON, World, accepting, quick, success, text, url};
+use crate::fixture::{Owner, SOON, World, accepting, quick, success, text, url};
 use archive::Archive;
 use clock::now_ms;
 use domain::mode::Mode;

@@ -2,11 +2,11 @@
 
 use super::{Contenders, Outcome};
 use crate::contender::Name;
+use crate::fixture::Sides;
 use crate::measure::Runner;
 use crate::phase::Phase;
 use crate::row::Row;
 use crate::section::Lengths;
-use crate::stage::Sides;
 use serde::{Deserialize, Serialize};
 
 /// The sizes, in bytes.

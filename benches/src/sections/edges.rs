@@ -3,11 +3,11 @@
 
 use super::Outcome;
 use crate::contender::{Contender, Name};
+use crate::fixture::{EdgeSetup, Sides, tollgate};
 use crate::ledger::{AgentKind, Keyring, LITTLE_NANOS, Ledger};
 use crate::measure::Runner;
 use crate::row::Row;
 use crate::section::Lengths;
-use crate::stage::{EdgeSetup, Sides, tollgate};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 

@@ -8,6 +8,7 @@
 
 use super::Outcome;
 use crate::contender::{Contender, EDGE, Name};
+use crate::fixture::{PLANS, Server, Sides, Stage, tollgate};
 use crate::ledger::{AgentKind, Ledger};
 use crate::machine::{pin, yield_core};
 use crate::measure::Runner;
@@ -15,7 +16,6 @@ use crate::phase::{Phase, Wire};
 use crate::process::BackgroundProcess;
 use crate::section::Lengths;
 use crate::sections::memory::rest;
-use crate::stage::{PLANS, Server, Sides, Stage, tollgate};
 use gate_bench_rig::cpu;
 use gate_bench_rig::flood::Flood;
 use gate_bench_rig::memory::{forget_peak, sum};

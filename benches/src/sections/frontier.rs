@@ -4,11 +4,11 @@
 use super::{Contenders, Outcome};
 use crate::bisect;
 use crate::contender::{Contender, Name};
+use crate::fixture::Sides;
 use crate::measure::Runner;
 use crate::phase::{CONNECTIONS, Phase};
 use crate::row::others_percent;
 use crate::section::Lengths;
-use crate::stage::Sides;
 use gate_bench_rig::outcome::Outcome as Load;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -3,11 +3,11 @@
 
 use super::Outcome;
 use crate::contender::{Contender, Name};
+use crate::fixture::{EdgeSetup, Sides, plain, tollgate};
 use crate::ledger::AgentKind;
 use crate::measure::Runner;
 use crate::row::Row;
 use crate::section::Lengths;
-use crate::stage::{EdgeSetup, Sides, plain, tollgate};
 use std::path::PathBuf;
 
 /// The denials, each with its kind of agents and its status.

@@ -3,12 +3,12 @@
 
 use super::Outcome;
 use crate::contender::{Contender, Name};
+use crate::fixture::{Sides, tollgate};
 use crate::ledger::{Keyring, Ledger};
 use crate::measure::Runner;
 use crate::phase::{CONNECTIONS, Phase};
 use crate::row::Row;
 use crate::section::Lengths;
-use crate::stage::{Sides, tollgate};
 use gate_bench_rig::outcome::Outcome as Load;
 use serde::{Deserialize, Serialize};
 use std::error::Error;

@@ -5,11 +5,11 @@
 
 use super::Outcome;
 use crate::contender::{Contender, Name};
+use crate::fixture::{Sides, Stage, plain, tollgate};
 use crate::measure::Runner;
 use crate::output::output;
 use crate::phase::Phase;
 use crate::section::Lengths;
-use crate::stage::{Sides, Stage, plain, tollgate};
 use harness::executable_script;
 use serde::{Deserialize, Serialize};
 use std::error::Error;

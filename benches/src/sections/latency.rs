@@ -3,11 +3,11 @@
 
 use super::{Contenders, Outcome};
 use crate::contender::Name;
+use crate::fixture::{Sides, tollgate};
 use crate::measure::Runner;
 use crate::phase::{CONNECTIONS, Phase};
 use crate::row::{Row, row};
 use crate::section::Lengths;
-use crate::stage::{Sides, tollgate};
 use serde::{Deserialize, Serialize};
 
 /// Fixed loads, as connections and requests a second.

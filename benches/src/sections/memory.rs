@@ -3,10 +3,10 @@
 
 use super::{Outcome, bodies};
 use crate::contender::{Contender, Name};
+use crate::fixture::{Sides, plain, tollgate};
 use crate::measure::Runner;
 use crate::phase::{CONNECTIONS, Phase};
 use crate::section::Lengths;
-use crate::stage::{Sides, plain, tollgate};
 use gate_bench_rig::memory::{forget_peak, sum};
 use serde::{Deserialize, Serialize};
 use std::error::Error;

@@ -4,11 +4,11 @@
 use super::latency::Quantile;
 use super::{Contenders, Outcome};
 use crate::contender::{Contender, EDGE, Name};
+use crate::fixture::Sides;
 use crate::measure::Runner;
 use crate::phase::Phase;
 use crate::row::{Row, row};
 use crate::section::Lengths;
-use crate::stage::Sides;
 use gate_bench_rig::memory::{forget_peak, sum};
 use gate_bench_rig::stream_wire::STREAM_EVENTS;
 use gate_bench_rig::streams::PERIOD_EVENTS;

@@ -3,7 +3,7 @@
 
 use super::Person;
 use crate::fill::{MODE, aside};
-use crate::world::World;
+use crate::fixture::World;
 use store::intent::IntentRecord;
 use store::intent::archive::{ArchivedIntents, INTENTS_MAX, PASSED_MAX};
 use store::webhook::script::cursor::{Cursor, waiting};

@@ -1,7 +1,7 @@
 //! Users sign in, are invited, join, change and leave.
 
 use super::Person;
-use crate::world::World;
+use crate::fixture::World;
 use domain::mode::Mode;
 use harness::{Reply, Role, TEST_PASSWORD, text};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use super::{Person, webhook};
 use crate::fill::{AGENT, MODE};
-use crate::world::World;
+use crate::fixture::World;
 use clock::now_ms;
 use domain::money::Nanos;
 use domain::plan::{DEFAULT_PLANS, Plans};

@@ -3,8 +3,8 @@
 
 use super::stopped_change::{AlwaysAllowed, hash};
 use super::{ON_THE_WIRE, PAUSE, load_scripts};
+use crate::fixture::{COST, MASTERS, World, call, cap};
 use crate::lost_master::{accept_all, conclusion};
-use crate::world::{COST, MASTERS, World, call, cap};
 use harness::{Gate, GateSide, RedisCluster, until};
 use serde_json::json;
 

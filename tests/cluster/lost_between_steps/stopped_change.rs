@@ -1,9 +1,9 @@
 //! A change that a gate stops after one of its steps.
 
+use crate::fixture::{MASTERS, World};
 use crate::lost_lookup::fixture::{Change, Fixture, LookupKind};
 use crate::lost_master::acknowledged_change::Row;
 use crate::lost_master::kind::{ChangeKind, Victim};
-use crate::world::{MASTERS, World};
 use harness::{Admin, Cli, Gate, GateSide};
 use redis::Script;
 use store::script::all::all;

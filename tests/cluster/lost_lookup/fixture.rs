@@ -4,7 +4,7 @@
 mod operator;
 mod steps;
 
-use crate::world::{ADMIN, MASTERS, SOON, World, call};
+use crate::fixture::{ADMIN, MASTERS, SOON, World, call};
 use domain::mode::Mode;
 use harness::{Admin, Caller, Cli, CliOutput, Role, SeedAccount, TEST_PASSWORD, eventually, words};
 use serde_json::{Value, json};

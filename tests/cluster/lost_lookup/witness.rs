@@ -4,7 +4,7 @@
 
 use super::lose;
 use crate::deposits::Depositor;
-use crate::world::{ADMIN, MASTERS, SOON, World, accept};
+use crate::fixture::{ADMIN, MASTERS, SOON, World, accept};
 use domain::mode::Mode;
 use harness::{Cli, SeedAccount, eventually};
 use serde_json::{Value, json};

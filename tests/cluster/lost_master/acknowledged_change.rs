@@ -3,7 +3,7 @@
 use super::kind::ChangeKind::*;
 use super::kind::{AGENT_FUNDS, Balances, ChangeKind, FUNDS, MOVED, SPENT, Victim};
 use super::party::{Party, done};
-use crate::world::{MASTERS, SOON, World};
+use crate::fixture::{MASTERS, SOON, World};
 use harness::{Admin, Cli, eventually, until, words};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The accounts that take part in a change.
 
 use super::kind::{AGENT_FUNDS, FUNDS};
-use crate::world::World;
+use crate::fixture::World;
 use domain::mode::Mode;
 use harness::{Admin, Caller, Reply, SeedAccount};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Random faults of the store, the wire and one of the edges.
 
 use super::Site;
-use crate::stage::{Stage, sha};
+use crate::fixture::{Stage, sha};
 use harness::{Edge, SeededRandom, Wire};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

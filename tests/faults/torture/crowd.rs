@@ -1,6 +1,6 @@
 //! The callers, and a provider that behaves as the headers of each call request, in whole answers and in streams.
 
-use crate::stage::usd;
+use crate::fixture::usd;
 use harness::{Answer, Caller, Recorded, Reply, Script, SeededRandom};
 use serde_json::json;
 use std::collections::HashSet;

@@ -1,9 +1,9 @@
 //! Denials for keys, rate and plan, which are decided before Cap, and the counters of a request.
 
 use super::Bench;
+use crate::fixture::{ACCOUNT, Checked, KEYS, unlimited};
 use crate::model;
 use crate::snapshot::Window;
-use crate::world::{ACCOUNT, Checked, KEYS, unlimited};
 use domain::period::Period;
 use std::time::Duration;
 use store::call::authorize::{AccountView, Outcome};
@@ -208,7 +208,7 @@ async fn staleness(bench: &Bench<'_>) -> Checked {
 async fn lost_accounts(bench: &Bench<'_>) -> Checked {
     for lost in ["generation", "plan", "everything"] {
         let mut world = bench.installed().await?;
-        let record = store::keys::AccountKeys::new(crate::world::ACCOUNT).record();
+        let record = store::keys::AccountKeys::new(crate::fixture::ACCOUNT).record();
         let mut command = redis::cmd("HDEL");
         command.arg(&record).arg(lost);
         if lost == "everything" {
@@ -235,7 +235,7 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
 
 async fn provider_keys(bench: &Bench<'_>) -> Checked {
     let mut world = bench.installed().await?;
-    let keys = store::keys::AccountKeys::new(crate::world::ACCOUNT);
+    let keys = store::keys::AccountKeys::new(crate::fixture::ACCOUNT);
     let agent = keys.live().agent("a");
     for field in ["pk_id:openai", "pk_sealed:openai"] {
         world.install().await?;

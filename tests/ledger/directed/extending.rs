@@ -5,9 +5,9 @@ mod counters;
 
 use super::Bench;
 use super::preconditions::{GAUGES, Gauge, before, policy, set_policy};
+use crate::fixture::{AGENTS, Checked, KEYS, LONG, World, open_cap, usd};
 use crate::model::{Call, Charge, ChargeState, Extension, Model, NO_CHECKS};
 use crate::snapshot::Window;
-use crate::world::{AGENTS, Checked, KEYS, LONG, World, open_cap, usd};
 use domain::cap::CapPolicy;
 use domain::period::Period;
 use std::time::Duration;

@@ -2,9 +2,9 @@
 
 use super::Bench;
 use super::periods::charge;
+use crate::fixture::{Checked, World, usd};
 use crate::model::{Call, Charge, ChargeState, Run};
 use crate::snapshot::Window;
-use crate::world::{Checked, World, usd};
 use domain::period::Period;
 use std::time::Duration;
 

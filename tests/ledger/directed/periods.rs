@@ -1,9 +1,9 @@
 //! Days and months: each charge counts in the period of its approval, whenever it is settled.
 
 use super::Bench;
+use crate::fixture::{Checked, KEYS};
 use crate::model::{Charge, ChargeState, NO_CHECKS};
 use crate::snapshot::Window;
-use crate::world::{Checked, KEYS};
 use domain::cap::CapPolicy;
 use domain::period::{DAY_MS, Period};
 use harness::open_cap;
@@ -211,10 +211,10 @@ async fn midnights(bench: &Bench<'_>) -> Checked {
     ] {
         let midnight = domain::timestamp::ms_from_iso(midnight).ok_or("a moment")?;
         let mut world = bench.world();
-        let limit = Some(crate::world::usd(15));
+        let limit = Some(crate::fixture::usd(15));
         let policy = CapPolicy {
             daily: limit,
-            monthly: Some(crate::world::usd(25)),
+            monthly: Some(crate::fixture::usd(25)),
             ..open_cap()
         };
         world.model.policy = Some(policy);

@@ -1,8 +1,8 @@
 //! Cap: each limit exactly reached and exceeded by one nano, the policy that applies, and the ceiling of the counters.
 
 use super::Bench;
+use crate::fixture::{Checked, World, open_cap, usd};
 use crate::model::{BEYOND, CEILING, Charge, ChargeState, NO_CHECKS};
-use crate::world::{Checked, World, open_cap, usd};
 use domain::cap::CapPolicy;
 use domain::money::Nanos;
 use domain::period::Period;

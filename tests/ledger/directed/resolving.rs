@@ -1,8 +1,8 @@
 //! Ends of a hold: settled, released, voided, kept; once, twice, late, by the wrong name.
 
 use super::Bench;
+use crate::fixture::{ACCOUNT, Checked, LONG, World, settlement};
 use crate::model::{Call, Charge, ChargeState};
-use crate::world::{ACCOUNT, Checked, LONG, World, settlement};
 use domain::entry::EndedBy;
 use domain::money::Nanos;
 use domain::period::Period;

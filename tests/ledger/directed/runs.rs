@@ -1,9 +1,9 @@
 //! Named runs and held amounts: ended runs resume, the index drops ended ones, the held amount never falls below zero.
 
 use super::Bench;
+use crate::fixture::{ACCOUNT, Checked, World, unlimited, usd};
 use crate::model::Run;
 use crate::snapshot::Window;
-use crate::world::{ACCOUNT, Checked, World, unlimited, usd};
 use store::call::authorize::RUN_LIFE;
 use store::keys::AccountKeys;
 

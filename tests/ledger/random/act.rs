@@ -1,9 +1,9 @@
 //! Plays a case: choices become concrete calls on the records that the model has at that moment.
 
 use super::op::{Amount, CallOp, Case, Cost, From, Gauge, Id, Limit, NamedEstimate, Op, PlanLimits, Policy};
+use crate::fixture::{ACCOUNT, AGENTS, Checked, KEYS, LONG, World, unlimited, usd};
 use crate::model::{Call, Charge, ChargeState, NO_CHECKS};
 use crate::scripts::Scripts;
-use crate::world::{ACCOUNT, AGENTS, Checked, KEYS, LONG, World, unlimited, usd};
 use domain::cap::CapPolicy;
 use domain::money::Nanos;
 use domain::period::Period;

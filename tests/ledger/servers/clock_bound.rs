@@ -2,8 +2,8 @@
 //! store was last checked.
 
 use super::Payer;
+use crate::fixture::settlement;
 use crate::scripts::CLOCK_BOUND_LUA;
-use crate::world::settlement;
 use harness::scripts::{dump, mutants};
 use harness::{Redis, Seed};
 use redis::Value;

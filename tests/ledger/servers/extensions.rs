@@ -1,7 +1,7 @@
 //! Extensions of holds: many at once against one cap, and on stores that fail.
 
 use super::{Payer, code};
-use crate::world::{open_cap, settlement, usd};
+use crate::fixture::{open_cap, settlement, usd};
 use domain::cap::CapPolicy;
 use futures::future::join_all;
 use harness::{Cli, Redis, Seed, Wire, eventually};

@@ -1,7 +1,7 @@
 //! Stores that fail, as their client sees it. More failures, as callers of the edge see them, are in `tests/faults`.
 
 use super::{Payer, code};
-use crate::world::settlement;
+use crate::fixture::settlement;
 use harness::{ClosedPort, Redis, Seed, Wire, eventually};
 use std::time::Duration;
 use store::call::hold::AsOf;

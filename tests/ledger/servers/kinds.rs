@@ -1,7 +1,7 @@
 //! Every kind of address, every script.
 
 use super::Payer;
-use crate::world::{settlement, usd};
+use crate::fixture::{settlement, usd};
 use harness::{REPOSITORY, Redis, RedisCluster, Seed};
 use settings::StoreSettings;
 use settings::durability::Durability;

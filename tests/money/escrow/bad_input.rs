@@ -1,8 +1,8 @@
 //! Bodies that are refused, each naming its field, and those that just pass.
 
-use super::stage::Side;
+use super::parties::Side;
 use crate::account_fixture::BAD_AMOUNTS;
-use crate::world::{World, problem, success};
+use crate::fixture::{World, problem, success};
 use harness::assert_fields;
 use serde_json::json;
 use store::keys::IntentIndex;

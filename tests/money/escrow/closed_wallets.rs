@@ -1,7 +1,7 @@
 //! Wallets that are frozen or closed, and those that an open escrow keeps from being closed.
 
-use super::stage::{Side, refused, replayed, usd};
-use crate::world::{World, problem, success};
+use super::parties::{Side, refused, replayed, usd};
+use crate::fixture::{World, problem, success};
 use domain::intent::Reason;
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Repeated requests, and the records that the calls leave: intents, siblings, lists.
 
-use super::stage::{Side, refused, replayed, usd};
-use crate::world::{World, problem, success, text};
+use super::parties::{Side, refused, replayed, usd};
+use crate::fixture::{World, problem, success, text};
 use domain::intent::Reason;
 use serde_json::{Value, json};
 use store::escrow::search::SCANNED_MAX;

@@ -1,8 +1,8 @@
 //! A crash between the payer's step and the payee's: what it leaves, and which process completes the call.
 
 use super::{id, in_transit, two};
-use crate::escrow::stage::{Side, refused, usd};
-use crate::world::{BINARY, FULL, World, problem, success, text};
+use crate::escrow::parties::{Side, refused, usd};
+use crate::fixture::{BINARY, FULL, World, problem, success, text};
 use clock::now_ms;
 use domain::intent::Reason;
 use domain::mode::Mode;

@@ -1,8 +1,8 @@
 //! Simultaneous requests with one key: one is executed. The race for an escrow is in `money_model/race.rs`.
 
 use super::{id, two};
-use crate::escrow::stage::usd;
-use crate::world::{World, success, text};
+use crate::escrow::parties::usd;
+use crate::fixture::{World, success, text};
 use domain::intent::Reason;
 use futures::future::join_all;
 use harness::assert_fields;

@@ -1,8 +1,8 @@
 //! Callers that are no party, and wallets that the caller cannot see.
 
 use super::{id, two};
-use crate::escrow::stage::{Side, refused, replayed, usd};
-use crate::world::{World, problem, success};
+use crate::escrow::parties::{Side, refused, replayed, usd};
+use crate::fixture::{World, problem, success};
 use domain::intent::Reason;
 use harness::assert_fields;
 use serde_json::json;

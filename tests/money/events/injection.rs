@@ -1,8 +1,8 @@
 //! A spend whose text contains a prompt injection is blocked and recorded, and fires an event without its text.
 
 use super::Watch;
+use crate::fixture::{BINARY, World, problem, success};
 use crate::spender::{Spender, USD, denied, replayed};
-use crate::world::{BINARY, World, problem, success};
 use domain::intent::{IntentState, Reason};
 use harness::Cli;
 use serde_json::json;

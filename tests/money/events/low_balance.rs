@@ -1,8 +1,8 @@
 //! A debit of any kind that takes a wallet below its threshold fires one event.
 
 use super::Watch;
+use crate::fixture::{World, success, text};
 use crate::spender::{Spender, decimal};
-use crate::world::{World, success, text};
 use serde_json::{Value, json};
 
 /// The compared fields of the event.

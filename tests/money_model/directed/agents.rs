@@ -1,9 +1,9 @@
 //! Opening user wallets, freezing agents, and deleting agents unless money or an open escrow prevents that.
 
-use super::stage::{START, Stage, decide, deposit, escrow, request_id, spend, transfer};
+use super::fixture::{START, Stage, decide, deposit, escrow, request_id, spend, transfer};
 use crate::act::{Act, Deposit, Verdict};
 use crate::model::{Agent, Limits, Model};
-use crate::world::Checked;
+use crate::model_fixture::Checked;
 use store::agent::freeze::FrozenBy;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {

@@ -1,9 +1,9 @@
 //! Spends pending approval: granted, denied, refused by the second check, decided only once.
 
-use super::stage::{START, Stage, plan, spend};
+use super::fixture::{START, Stage, plan, spend};
 use crate::act::{Act, Plan, Spend};
 use crate::model::{Limits, Model};
-use crate::world::Checked;
+use crate::model_fixture::Checked;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     granted(stage).await?;

@@ -1,9 +1,9 @@
 //! Money in transit arrives once, however often and by whichever process it is delivered.
 
-use super::stage::{START, Stage, decide, deposit, escrow, request_id, transfer};
+use super::fixture::{START, Stage, decide, deposit, escrow, request_id, transfer};
 use crate::act::{Act, Decide, Transfer, Verdict};
 use crate::model::{MOST, Model};
-use crate::world::{Checked, World};
+use crate::model_fixture::{Checked, World};
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     once(stage).await?;

@@ -1,11 +1,11 @@
 //! Budgets of records (decision D71) at their bounds: the last record within a budget is made, the next one is refused
 //! and changes nothing, and calls that must always work do.
 
-use super::stage::{START, Stage, deposit, escrow, plan, request_id, spend, transfer};
+use super::fixture::{START, Stage, deposit, escrow, plan, request_id, spend, transfer};
 use super::verdicts::{dispute, release};
 use crate::act::{Act, Deposit, Spend};
 use crate::model::{At, Limits, Model, keys, mode};
-use crate::world::{Checked, World};
+use crate::model_fixture::{Checked, World};
 use domain::budget::Budget;
 use store::account::ModeField;
 use store::agent::freeze::FrozenBy;

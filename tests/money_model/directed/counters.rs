@@ -1,10 +1,10 @@
 //! The counters of days and months: which ones are dropped, and their ceiling.
 
+use super::fixture::{Stage, deposit, spend};
 use super::preconditions::{charge, long_ago, other_day};
-use super::stage::{Stage, deposit, spend};
 use crate::act::{Act, Spend};
 use crate::model::{Charge, MOST, Run};
-use crate::world::{Checked, World};
+use crate::model_fixture::{Checked, World};
 use domain::period::Period;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {

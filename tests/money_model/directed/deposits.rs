@@ -1,9 +1,9 @@
 //! Deposits: pending, confirmed, once for each reference.
 
-use super::stage::{START, Stage, deposit, request_id};
+use super::fixture::{START, Stage, deposit, request_id};
 use crate::act::{Act, Deposit};
 use crate::model::{MOST, Place};
-use crate::world::Checked;
+use crate::model_fixture::Checked;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     // Boxed, since these futures are larger than a test's stack.
@@ -267,11 +267,11 @@ async fn full(stage: &Stage<'_>) -> Checked {
     world.want("made", deposit(3, a.clone(), 2048)).await?;
     // A transfer takes the room of the pending deposit.
     world
-        .want("done", super::stage::transfer(4, &b, &a, 1024))
+        .want("done", super::fixture::transfer(4, &b, &a, 1024))
         .await?;
     world.want("too_much", confirm(0, 2)).await?;
     world
-        .want("done", super::stage::transfer(5, &a, &b, 1024))
+        .want("done", super::fixture::transfer(5, &a, &b, 1024))
         .await?;
     world.want("confirmed", confirm(0, 2)).await
 }

@@ -1,9 +1,9 @@
 //! Escrows that are made and funded.
 
-use super::stage::{START, Stage, escrow, request_id};
+use super::fixture::{START, Stage, escrow, request_id};
 use crate::act::{Act, NewEscrow};
 use crate::model::{Place, keys};
-use crate::world::{Checked, World};
+use crate::model_fixture::{Checked, World};
 use domain::number::Number;
 use store::escrow::script;
 use store::keys::{AccountKeys, Bucket, IntentIndex};

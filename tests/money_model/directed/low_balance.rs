@@ -1,10 +1,10 @@
 //! Debits around the threshold of a low balance: only the entry of the debit that crosses it reports that.
 
+use super::fixture::{Stage, deposit, escrow, request_id, spend, transfer};
 use super::preconditions::limit;
-use super::stage::{Stage, deposit, escrow, request_id, spend, transfer};
 use crate::act::{Act, Spend};
 use crate::model::{Limits, Model, Place};
-use crate::world::{Checked, World};
+use crate::model_fixture::{Checked, World};
 
 /// The highest threshold there can be: 9,000,000 USD.
 const HIGHEST: u64 = 9_000_000_000_000_000;
@@ -176,7 +176,7 @@ async fn beyond_doubles(stage: &Stage<'_>, debit: impl Fn(&Model, u64, u64) -> A
         let place = model.place(0, "a");
         model.lay(
             "made",
-            &Act::Deposit(deposit(90, place, balance - super::stage::START)),
+            &Act::Deposit(deposit(90, place, balance - super::fixture::START)),
         );
         let mut world: World = stage.world(model).await?;
         for (n, amount) in (1..).zip(debits) {

@@ -1,8 +1,8 @@
 //! Drawing numbers: the place of the clock, the one after the last number or the lowest place, whichever is highest.
 
-use super::stage::Stage;
+use super::fixture::Stage;
 use crate::model::keys;
-use crate::world::Checked;
+use crate::model_fixture::Checked;
 use store::Store;
 use store::keys::Series;
 use store::number::DRAW;

@@ -1,10 +1,10 @@
 //! Payouts of an escrow whose wallet is closed or full.
 
-use super::stage::{START, Stage, deposit, escrow, request_id};
+use super::fixture::{START, Stage, deposit, escrow, request_id};
 use super::verdicts::{dispute, end, release};
 use crate::act::Act;
 use crate::model::MOST;
-use crate::world::Checked;
+use crate::model_fixture::Checked;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     closed(stage).await?;

@@ -1,9 +1,9 @@
 //! Preconditions of a spend: policies, plans, whether the agent exists, runs.
 
-use super::stage::{Stage, plan, spend};
+use super::fixture::{Stage, plan, spend};
 use crate::act::{Act, Plan, Spend};
 use crate::model::{Agent, Charge, Limits, Model, Run};
-use crate::world::Checked;
+use crate::model_fixture::Checked;
 use domain::period::Period;
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! Answers of scripts if a change came between their twin's read and the script, or if their record never existed. They
 //! run without their twins, which do not pass such arguments at rest; nothing may change.
 
-use super::stage::Stage;
+use super::fixture::Stage;
 use crate::act::Act;
 use crate::model::{Limits, keys};
-use crate::world::{Checked, World};
+use crate::model_fixture::{Checked, World};
 use domain::number::Number;
 use store::agent;
 use store::deposit;

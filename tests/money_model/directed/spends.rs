@@ -1,10 +1,10 @@
 //! Requested spends: precedence, limits met exactly, and where each outcome is recorded.
 
+use super::fixture::{START, Stage, plan, spend};
 use super::preconditions::{charge, limit, other_day};
-use super::stage::{START, Stage, plan, spend};
 use crate::act::{Act, Plan, Spend};
 use crate::model::Limits;
-use crate::world::Checked;
+use crate::model_fixture::Checked;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     kept(stage).await?;

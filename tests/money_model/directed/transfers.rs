@@ -1,9 +1,9 @@
 //! Transfers within an account and to another one.
 
-use super::stage::{START, Stage, deposit, transfer};
+use super::fixture::{START, Stage, deposit, transfer};
 use crate::act::{Act, Transfer};
 use crate::model::{MOST, Place, VERSION_STEPS_END};
-use crate::world::{Checked, World};
+use crate::model_fixture::{Checked, World};
 use store::audit::LONG_LINE;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {

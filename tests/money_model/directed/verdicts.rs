@@ -1,10 +1,10 @@
 //! The end of an escrow: one of release and dispute wins, the money moves once, and the other calls get the outcome.
 
 use super::arrivals::funded;
-use super::stage::{Stage, decide, escrow, request_id};
+use super::fixture::{Stage, decide, escrow, request_id};
 use crate::act::{Act, Decide, Verdict};
 use crate::model::Model;
-use crate::world::Checked;
+use crate::model_fixture::Checked;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     within(stage).await?;

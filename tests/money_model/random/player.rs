@@ -2,9 +2,9 @@
 
 use super::op::{Amount, Case, Gauge, Key, Limit, Policy};
 use crate::act::{Act, Plan, RequestId};
-use crate::directed::stage::{Stage, deposit};
+use crate::directed::fixture::{Stage, deposit};
 use crate::model::{At, Charge, Limits, MOST, Place};
-use crate::world::{Checked, World};
+use crate::model_fixture::{Checked, World};
 use domain::money::Nanos;
 use domain::period::Period;
 use store::Store;
@@ -26,7 +26,7 @@ pub async fn play(store: &Store, period: Period, case: &Case) -> Checked {
     let mut model = stage.model();
     if let Some(which) = case.rich {
         let place = model.wallets[which % model.wallets.len()].clone();
-        let nearly = full(3) - crate::directed::stage::START;
+        let nearly = full(3) - crate::directed::fixture::START;
         model.lay("made", &Act::Deposit(deposit(7000, place, nearly)));
     }
     for at in (0..4).filter(|_| case.third) {
@@ -96,7 +96,7 @@ impl Player {
     /// The identity of a new request, or one that uses the key of an earlier one.
     pub fn request_id(&mut self, at: At, key: Key) -> RequestId {
         let n = self.new_n();
-        let mut request_id = crate::directed::stage::request_id(at, n);
+        let mut request_id = crate::directed::fixture::request_id(at, n);
         if let Key::Earlier(which) = key {
             let same_place: Vec<&RequestId> = self
                 .past

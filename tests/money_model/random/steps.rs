@@ -3,7 +3,7 @@
 use super::op::{Key, Op};
 use super::player::{AGENTS, Player, pick, prefer};
 use crate::act::{Act, Deposit, Spend, Transfer};
-use crate::directed::stage::plan;
+use crate::directed::fixture::plan;
 use crate::model::mode;
 use domain::mode::Mode;
 use store::agent::freeze::FrozenBy;

@@ -3,7 +3,7 @@
 use super::sums::usage;
 use super::trail::Written;
 use crate::audit_writer::AuditWriter;
-use crate::world::{World, problem, success, text};
+use crate::fixture::{World, problem, success, text};
 use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::period::Period;

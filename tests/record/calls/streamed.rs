@@ -1,8 +1,8 @@
 //! A streamed call: its row in `GET /calls`, its decision, and the filters by what was measured.
 
 use super::calls;
-use crate::stage::{MODEL, Stage};
-use crate::world::text;
+use crate::fixture::text;
+use crate::record_fixture::{MODEL, Stage};
 use harness::{Answer, Script, assert_fields, chat_body};
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::trail::{Sums, Written};
 use crate::audit_writer::AuditWriter;
-use crate::world::{World, success, text};
+use crate::fixture::{World, success, text};
 use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};

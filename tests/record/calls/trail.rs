@@ -1,7 +1,7 @@
 //! A trail of calls, written as scripts write it, and the expected calls.
 
 use crate::audit_writer::AuditWriter;
-use crate::world::World;
+use crate::fixture::World;
 use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};

@@ -1,7 +1,7 @@
 //! Requests for a prediction: which are refused, and the models, prices, APIs and upstreams that they may name.
 
-use crate::stage::{MODEL, Stage};
-use crate::world::{problem, success, text};
+use crate::fixture::{problem, success, text};
+use crate::record_fixture::{MODEL, Stage};
 use domain::mode::Mode;
 use harness::{Answer, Cli, Reply, Upstream, assert_fields, chat_body, merged};
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ async fn without_messages_the_prompt_is_empty_and_prices_follow_an_import() {
         "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 1e-6,
     } });
     std::fs::write(&file, imported.to_string()).unwrap();
-    let import = Cli::new(crate::world::BINARY, stage.world.redis.url());
+    let import = Cli::new(crate::fixture::BINARY, stage.world.redis.url());
     let done = import.json(&["prices", "import", file.to_str().unwrap()]);
     assert_eq!(done["models"], json!(["no-such-model"]));
     let (known, later) = ask("no-such-model", json!({})).await;

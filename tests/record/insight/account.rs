@@ -1,7 +1,7 @@
 //! The account, its plan and the used part of it.
 
-use crate::stage::Stage;
-use crate::world::success;
+use crate::fixture::success;
+use crate::record_fixture::Stage;
 use domain::mode::Mode;
 use harness::assert_fields;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ async fn the_account_shows_its_limits_and_their_use() {
     success(&tester.post("/v1/agents", json!({ "name": "b" })).await, 200);
     let gone = client
         .account
-        .issue(Mode::Live, crate::world::FULL, &[], Some(1))
+        .issue(Mode::Live, crate::fixture::FULL, &[], Some(1))
         .await;
     assert!(gone.secret.starts_with("svc_live_"), "it has expired long ago");
     for caller in [api, &tester] {

@@ -1,8 +1,8 @@
 //! `attention` of the overview: each kind appears when it should and goes when it is done.
 
 use super::overview::overview;
-use crate::stage::Stage;
-use crate::world::{World, success, text};
+use crate::fixture::{World, success, text};
+use crate::record_fixture::Stage;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use harness::{Answer, Caller, Upstream, assert_fields, open_cap, until};
@@ -37,7 +37,7 @@ async fn frozen_agents_wait_until_they_are_unfrozen_and_not_after_they_are_gone(
         ["rule", "keyed", row].iter().all(|agent| ids.contains(agent)),
         "{ids:?}"
     );
-    crate::world::fresh(text(&frozen[0], "/since"));
+    crate::fixture::fresh(text(&frozen[0], "/since"));
     success(&caller.delete(&format!("/v1/agents/{row}")).await, 200);
     let reply = caller.send("POST", "/v1/agents/keyed/unfreeze", &[], "").await;
     success(&reply, 200);
@@ -144,7 +144,7 @@ async fn kept_holds_wait_until_they_are_corrected() {
     assert_fields!(kept[0], { "id": name.allow_id, "agentId": "bot" });
     let view = overview(&client.api, "?days=1").await;
     assert_eq!(super::overview::nanos(&view["days"][0]["totalUsd"]), estimate);
-    let cli = harness::Cli::new(crate::world::BINARY, stage.world.redis.url());
+    let cli = harness::Cli::new(crate::fixture::BINARY, stage.world.redis.url());
     let args = ["holds", "settle", "--id", &name.allow_id, "--actual", "0.000001"];
     let output = cli.run(&args);
     assert_eq!(output.code, Some(0), "{output:?}");

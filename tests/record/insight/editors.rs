@@ -1,6 +1,6 @@
 //! Two people edit one policy: the later one gets 412, and overwrites nothing.
 
-use crate::world::{World, problem, success};
+use crate::fixture::{World, problem, success};
 use harness::{Caller, Reply, assert_fields};
 use serde_json::{Value, json};
 

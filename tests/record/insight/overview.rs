@@ -1,7 +1,7 @@
 //! The overview, compared with the charges and refusals of callers.
 
-use crate::stage::{Client, Stage};
-use crate::world::{World, problem, success};
+use crate::fixture::{World, problem, success};
+use crate::record_fixture::{Client, Stage};
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};
 use harness::{Answer, Caller, Edge, EdgeOptions, SeedAccount, Upstream, assert_fields, chat_body};

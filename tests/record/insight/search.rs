@@ -1,6 +1,6 @@
 //! Finding agents in the list.
 
-use crate::world::{World, problem, success, text};
+use crate::fixture::{World, problem, success, text};
 use harness::{Caller, assert_fields};
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 //! are recomputed here from the export, as any reader can do.
 
 use crate::audit_writer::AuditWriter;
-use crate::stage::Stage;
-use crate::world::{BINARY, World, success};
+use crate::fixture::{BINARY, World, success};
+use crate::record_fixture::Stage;
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};
 use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, Store, until};

@@ -1,7 +1,7 @@
 //! Agents near a limit are listed, need attention from 80 % on, and are noticed once, on any number of servers.
 
 use super::overview::overview;
-use crate::world::{BINARY, World, fresh, success, text};
+use crate::fixture::{BINARY, World, fresh, success, text};
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Caller, Wire, assert_fields, eventually, until};
 use serde_json::{Value, json};

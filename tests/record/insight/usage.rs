@@ -1,7 +1,7 @@
 //! Usage of an agent: its spend, and the rest of its caps.
 
-use crate::stage::Stage;
-use crate::world::{World, problem, success, text};
+use crate::fixture::{World, problem, success, text};
+use crate::record_fixture::Stage;
 use harness::{Caller, assert_fields};
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ async fn caps_say_what_is_left_of_them() {
         { "check": "spend_limit", "limitUsd": null, "spentUsd": 0, "remainingUsd": null },
     ]);
     assert_eq!(view["checks"], expected);
-    crate::world::fresh(text(&view, "/asOf"));
+    crate::fixture::fresh(text(&view, "/asOf"));
 }
 
 #[tokio::test]

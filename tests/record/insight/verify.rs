@@ -1,7 +1,7 @@
 //! A trail is verified while the caller watches.
 
 use crate::audit_writer::{AuditWriter, lines};
-use crate::world::{FULL, World, problem};
+use crate::fixture::{FULL, World, problem};
 use domain::mode::Mode;
 use futures::StreamExt;
 use harness::{AdminOptions, Caller, assert_fields, eventually, until};

@@ -2,7 +2,7 @@
 //! made.
 
 use super::fixture::{Fixture, made_at};
-use crate::world::{success, text};
+use crate::fixture::{success, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Archivers that race or are cut off, and segments that were changed.
 
 use super::fixture::{Fixture, MODE, age, archive_at, made_at};
-use crate::world::problem;
+use crate::fixture::problem;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;

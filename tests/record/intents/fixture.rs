@@ -1,6 +1,6 @@
 //! An account whose agents spend and agree on escrows, through the management API.
 
-use crate::world::{BINARY, World, success, text};
+use crate::fixture::{BINARY, World, success, text};
 use archive::Archive;
 use archive::intents::Age;
 use archive::location::ArchiveLocation;

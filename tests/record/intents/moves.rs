@@ -1,7 +1,7 @@
 //! Some intents move to the archive, others stay, and the API answers the same before and after.
 
 use super::fixture::{Fixture, MODE, age, made_at};
-use crate::world::{success, text};
+use crate::fixture::{success, text};
 use domain::budget::Budget;
 use harness::{Caller, assert_fields};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Calls of a crowd: the provider's behaviour for each, when its caller leaves, and its cost by
 //! docs/reference/streams.md, from what the provider recorded as sent.
 
-use crate::stage::{chunk, usage_frame};
+use crate::fixture::{chunk, usage_frame};
 use harness::{Script, SeededRandom};
 use serde_json::Value;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::calls::{Call, charge, text_tokens};
 use super::{Crowd, patient, roll};
-use crate::stage::{Actor, HELD, Stage, open_cap, options};
+use crate::fixture::{Actor, HELD, Stage, open_cap, options};
 use harness::{Edge, EdgeOptions, torture_seed};
 use std::collections::HashMap;
 

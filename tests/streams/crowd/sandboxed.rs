@@ -1,7 +1,7 @@
 //! A crowd with the sandbox as the provider: each call is charged by the rule, from what the sandbox lists as sent.
 
 use super::{AT_ONCE, LONG, PATH, patient, run};
-use crate::stage::{HELD, Stage, body, open_cap};
+use crate::fixture::{HELD, Stage, body, open_cap};
 use futures::{StreamExt as _, stream};
 use harness::{Caller, EventStream, SeededRandom, eventually, torture_seed};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Callers that read one byte a second, from several addresses, with as little room in their kernel as it allows.
 
-use crate::stage::body;
+use crate::fixture::body;
 use serde_json::json;
 use socket2::SockRef;
 use std::net::{Ipv4Addr, SocketAddr};

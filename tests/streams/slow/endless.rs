@@ -1,6 +1,6 @@
 //! A provider that sends as fast as it is read, until the test ends it. It counts the sent bytes.
 
-use crate::stage::{chunk, usage_frame};
+use crate::fixture::{chunk, usage_frame};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

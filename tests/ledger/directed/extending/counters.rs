@@ -3,9 +3,9 @@
 use super::{BY, FROM, approved, charge, limit};
 use crate::directed::Bench;
 use crate::directed::preconditions::{GAUGES, Gauge, before};
+use crate::fixture::{ACCOUNT, AGENTS, Checked, World, usd};
 use crate::model::{CEILING, Charge, ChargeState, Extension};
 use crate::snapshot::Window;
-use crate::world::{ACCOUNT, AGENTS, Checked, World, usd};
 use domain::period::Period;
 use store::StoreError;
 use store::call::extend::{Extend, Extended};

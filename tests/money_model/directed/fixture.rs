@@ -2,8 +2,8 @@
 
 use crate::act::{Act, Decide, Deposit, NewEscrow, Plan, RequestId, Spend, Transfer, Verdict};
 use crate::model::{At, Limits, Model, Place};
+use crate::model_fixture::World;
 use crate::names::Window;
-use crate::world::World;
 use domain::period::Period;
 use store::Store;
 

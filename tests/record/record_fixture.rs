@@ -1,6 +1,6 @@
 //! A management server, an edge and a provider on one store, and an account whose agents call and spend.
 
-use crate::world::{World, success, text};
+use crate::fixture::{World, success, text};
 use harness::{Answer, Caller, Edge, EdgeOptions, Reply, SeedAccount, SeedAgent, Upstream, chat_body};
 use serde_json::{Value, json};
 
