@@ -13,7 +13,7 @@ use tempfile::TempDir;
 const UP: &str = "/policies/";
 
 /// A directory with the files that the script reads, and ports of its own.
-struct Site {
+struct Fixture {
     dir: TempDir,
     env: Vec<(&'static str, String)>,
 }
@@ -25,7 +25,7 @@ struct Running {
     more: BufReader<ChildStdout>,
 }
 
-impl Site {
+impl Fixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         for part in ["deploy/local", "config"] {
@@ -156,10 +156,10 @@ fn paste(line: &str) -> String {
 
 #[test]
 fn what_it_prints_works_when_pasted_and_after_a_restart() {
-    let site = Site::new();
-    let first = site.up();
+    let fixture = Fixture::new();
+    let first = fixture.up();
     let answer = first.call();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}\n{}", site.logs());
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}\n{}", fixture.logs());
     for header in [
         "x-service-decision: approved",
         "x-service-allow-id: allow_",
@@ -189,16 +189,16 @@ fn what_it_prints_works_when_pasted_and_after_a_restart() {
     let key = first.line("export TOLLGATE_KEY=").to_owned();
     assert!(key.contains("=vk_live_"), "{key}");
     assert!(
-        !site.logs().contains(key.split_once('=').unwrap().1),
+        !fixture.logs().contains(key.split_once('=').unwrap().1),
         "no log has a key"
     );
     for file in ["master.key", "demo.env"] {
-        let mode = fs::metadata(site.state(file)).unwrap().permissions().mode();
+        let mode = fs::metadata(fixture.state(file)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
     assert!(first.stop().success());
 
-    let second = site.up();
+    let second = fixture.up();
     assert_eq!(
         second.line("export TOLLGATE_KEY="),
         key,
@@ -215,36 +215,36 @@ fn what_it_prints_works_when_pasted_and_after_a_restart() {
 /// The last lines list the features beyond the specification that are on, and these work.
 #[test]
 fn it_says_what_is_switched_on() {
-    let mut site = Site::new();
-    let switched_on = |site: &Site, streamed: &str| {
-        let running = site.up();
+    let mut fixture = Fixture::new();
+    let switched_on = |fixture: &Fixture, streamed: &str| {
+        let running = fixture.up();
         let line = running.line("  switched on").to_owned();
         let call = running.line("curl -i");
         assert!(call.contains("-d '{"), "{call}");
         let answer = paste(&call.replace("-d '{", "-d '{\"stream\":true,"));
-        assert!(answer.contains(streamed), "{answer}\n{}", site.logs());
+        assert!(answer.contains(streamed), "{answer}\n{}", fixture.logs());
         assert!(running.stop().success());
         line
     };
-    let nothing = switched_on(&site, "\"stream_not_supported\"");
+    let nothing = switched_on(&fixture, "\"stream_not_supported\"");
     assert!(nothing.starts_with("  switched on  nothing ("), "{nothing}");
     for name in ["TOLLGATE_PROXY__STREAMING", "__RESPONSES", "__EMBEDDINGS"] {
         assert!(nothing.contains(name), "{name}: {nothing}");
     }
-    site.env.push(("TOLLGATE_PROXY__STREAMING", "true".to_owned()));
-    assert_eq!(switched_on(&site, "data: [DONE]"), "  switched on  streaming");
+    fixture.env.push(("TOLLGATE_PROXY__STREAMING", "true".to_owned()));
+    assert_eq!(switched_on(&fixture, "data: [DONE]"), "  switched on  streaming");
     for name in ["TOLLGATE_PROXY__RESPONSES", "TOLLGATE_PROXY__EMBEDDINGS"] {
-        site.env.push((name, "true".to_owned()));
+        fixture.env.push((name, "true".to_owned()));
     }
-    let all = switched_on(&site, "data: [DONE]");
+    let all = switched_on(&fixture, "data: [DONE]");
     assert_eq!(all, "  switched on  streaming responses embeddings");
 }
 
 /// An operator of another installation, with the environment that README has, runs the script on the same machine.
 #[test]
 fn another_installation_in_the_environment_is_left_alone() {
-    let mut site = Site::new();
-    let elsewhere = site.dir.path().join("elsewhere");
+    let mut fixture = Fixture::new();
+    let elsewhere = fixture.dir.path().join("elsewhere");
     for (name, value) in [
         ("TOLLGATE_STORE__URL_FILE", "operator.url"),
         ("TOLLGATE_STORE__CA_FILE", "ca.pem"),
@@ -255,18 +255,20 @@ fn another_installation_in_the_environment_is_left_alone() {
         ("TOLLGATE_PROXY__TLS_CERT", "edge.pem"),
         ("TOLLGATE_PROXY__TLS_KEY", "edge.key"),
     ] {
-        site.env.push((name, elsewhere.join(value).display().to_string()));
+        fixture
+            .env
+            .push((name, elsewhere.join(value).display().to_string()));
     }
     for (name, value) in [
         ("TOLLGATE_STORE__DURABILITY", "replicas(2)"),
         ("TOLLGATE_SECRETS__MASTER_KEY", "not-a-key"),
     ] {
-        site.env.push((name, value.to_owned()));
+        fixture.env.push((name, value.to_owned()));
     }
-    let running = site.up();
+    let running = fixture.up();
     let answer = running.call();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}\n{}", site.logs());
-    site.store();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}\n{}", fixture.logs());
+    fixture.store();
     assert!(running.stop().success());
     assert!(!elsewhere.exists(), "nothing is written there");
 }
@@ -274,24 +276,25 @@ fn another_installation_in_the_environment_is_left_alone() {
 /// A user who has pointed a client at the edge, as README has it, starts everything again in that shell.
 #[test]
 fn an_edge_is_not_taken_for_its_own_provider() {
-    let mut site = Site::new();
-    let edge = format!("http://{}/v1", site.env[1].1);
-    site.env.push(("OPENAI_BASE_URL", edge));
-    site.env
+    let mut fixture = Fixture::new();
+    let edge = format!("http://{}/v1", fixture.env[1].1);
+    fixture.env.push(("OPENAI_BASE_URL", edge));
+    fixture
+        .env
         .push(("OPENAI_API_KEY", "vk_live_of_an_agent".to_owned()));
-    let running = site.up();
+    let running = fixture.up();
     let answer = running.call();
-    assert!(answer.contains("You said: Hello"), "{answer}\n{}", site.logs());
+    assert!(answer.contains("You said: Hello"), "{answer}\n{}", fixture.logs());
     assert!(running.stop().success());
 }
 
 #[test]
 fn nothing_is_left_when_the_script_is_killed() {
-    let site = Site::new();
-    let mut running = site.up();
+    let fixture = Fixture::new();
+    let mut running = fixture.up();
     running.signal("KILL");
     running.child.wait().unwrap();
-    for (name, address) in &site.env[1..] {
+    for (name, address) in &fixture.env[1..] {
         let mut tries = 0;
         while std::net::TcpStream::connect(address).is_ok() {
             tries += 1;
@@ -299,19 +302,19 @@ fn nothing_is_left_when_the_script_is_killed() {
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
     }
-    assert!(site.up().stop().success(), "and it starts again");
+    assert!(fixture.up().stop().success(), "and it starts again");
 }
 
 #[test]
 fn a_restart_waits_for_the_store_of_a_killed_run() {
-    let site = Site::new();
-    let mut running = site.up();
-    let store = site.store();
+    let fixture = Fixture::new();
+    let mut running = fixture.up();
+    let store = fixture.store();
     signal("STOP", store);
     running.signal("KILL");
     running.child.wait().unwrap();
     std::thread::scope(|scope| {
-        let second = scope.spawn(|| site.up());
+        let second = scope.spawn(|| fixture.up());
         std::thread::sleep(std::time::Duration::from_secs(3));
         signal("CONT", store);
         let second = second.join().unwrap();
@@ -322,9 +325,9 @@ fn a_restart_waits_for_the_store_of_a_killed_run() {
 
 #[test]
 fn what_is_in_the_way_is_one_clear_line() {
-    let site = Site::new();
-    let taken = std::net::TcpListener::bind(&site.env[3].1).unwrap();
-    let output = site.command().output().unwrap();
+    let fixture = Fixture::new();
+    let taken = std::net::TcpListener::bind(&fixture.env[3].1).unwrap();
+    let output = fixture.command().output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
         (output.status.code(), stderr.lines().count()),
@@ -338,7 +341,7 @@ fn what_is_in_the_way_is_one_clear_line() {
     assert!(stderr.contains("TOLLGATE_ADMIN__LISTEN"), "{stderr}");
     drop(taken);
 
-    let output = site
+    let output = fixture
         .command()
         .env("OPENAI_BASE_URL", "https://127.0.0.1/v1")
         .env_remove("OPENAI_API_KEY")
@@ -349,8 +352,8 @@ fn what_is_in_the_way_is_one_clear_line() {
         "{stderr}"
     );
 
-    let running = site.up();
-    let output = site.command().output().unwrap();
+    let running = fixture.up();
+    let output = fixture.command().output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(
         stderr.lines().count() == 1 && stderr.contains("already running"),
@@ -358,11 +361,14 @@ fn what_is_in_the_way_is_one_clear_line() {
     );
     assert!(running.stop().success());
 
-    fs::remove_file(site.state("master.key")).unwrap();
-    let stderr = String::from_utf8(site.command().output().unwrap().stderr).unwrap();
+    fs::remove_file(fixture.state("master.key")).unwrap();
+    let stderr = String::from_utf8(fixture.command().output().unwrap().stderr).unwrap();
     assert!(
         stderr.lines().count() == 1 && stderr.contains("master.key"),
         "{stderr}"
     );
-    assert!(!site.state("master.key").exists(), "no other key takes its place");
+    assert!(
+        !fixture.state("master.key").exists(),
+        "no other key takes its place"
+    );
 }

@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::fill;
-use crate::fixture::Site;
+use crate::fixture::Fixture;
 
 /// Kind of the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,13 +70,13 @@ impl Case {
     }
 
     /// Writes the records. If calls can use them, calls are spread over them.
-    pub async fn fill(&self, site: &mut Site) -> Outcome<()> {
+    pub async fn fill(&self, fixture: &mut Fixture) -> Outcome<()> {
         match self.of {
-            Of::Keys => fill::keys(site, self.records).await,
-            Of::Agents => fill::agents(site, self.records).await,
-            Of::Runs => fill::runs(site, self.records).await,
-            Of::Holds => fill::holds(site, self.records).await,
-            Of::Decisions => fill::decisions(site, self.records).await,
+            Of::Keys => fill::keys(fixture, self.records).await,
+            Of::Agents => fill::agents(fixture, self.records).await,
+            Of::Runs => fill::runs(fixture, self.records).await,
+            Of::Holds => fill::holds(fixture, self.records).await,
+            Of::Decisions => fill::decisions(fixture, self.records).await,
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Writes many records of one kind, in the form in which the product writes them, into the first account of a site.
+//! Writes many records of one kind, in the form in which the product writes them, into the first account of a fixture.
 
 use crate::Outcome;
 use crate::actor::Actor;
 use crate::calls::ESTIMATE;
-use crate::fixture::Site;
+use crate::fixture::Fixture;
 use crate::lines::line;
 use clock::now_ms;
 use domain::id::IdKind;
@@ -25,7 +25,7 @@ const CHECKS: &str = "7:4000000000000000:,5:4000000000000000:,432100:40000000000
 
 /// Writes `count` records in batches.
 async fn write(
-    site: &Site,
+    fixture: &Fixture,
     count: u64,
     mut one: impl FnMut(&mut Pipeline, u64) -> Outcome<()>,
 ) -> Outcome<()> {
@@ -36,7 +36,7 @@ async fn write(
             one(&mut batch, number)?;
         }
         batch.ignore_errors();
-        let replies: Vec<redis::Value> = site.store.pipeline(&batch).await?;
+        let replies: Vec<redis::Value> = fixture.store.pipeline(&batch).await?;
         if let Some(error) = replies
             .iter()
             .find(|reply| matches!(reply, redis::Value::ServerError(_)))
@@ -49,9 +49,9 @@ async fn write(
 }
 
 /// Writes virtual keys of the agents that call.
-pub async fn keys(site: &mut Site, count: u64) -> Outcome<()> {
-    let account = site.account.clone();
-    let first: Vec<Actor> = site
+pub async fn keys(fixture: &mut Fixture, count: u64) -> Outcome<()> {
+    let account = fixture.account.clone();
+    let first: Vec<Actor> = fixture
         .free
         .iter()
         .filter(|actor| actor.account == account.id)
@@ -60,7 +60,7 @@ pub async fn keys(site: &mut Site, count: u64) -> Outcome<()> {
     let now = now_ms();
     let mut callers = Vec::new();
     let every = (count / CALLERS).max(1);
-    write(site, count, |batch, number| {
+    write(fixture, count, |batch, number| {
         let actor = first
             .get(usize::try_from(number)? % first.len().max(1))
             .ok_or("no actor")?;
@@ -100,22 +100,22 @@ pub async fn keys(site: &mut Site, count: u64) -> Outcome<()> {
         Ok(())
     })
     .await?;
-    site.spread(callers);
+    fixture.spread(callers);
     Ok(())
 }
 
 /// Writes agents that may call.
-pub async fn agents(site: &mut Site, count: u64) -> Outcome<()> {
-    let account = site.account.clone();
-    let actor = site.free.first().cloned().ok_or("no actor")?;
+pub async fn agents(fixture: &mut Fixture, count: u64) -> Outcome<()> {
+    let account = fixture.account.clone();
+    let actor = fixture.free.first().cloned().ok_or("no actor")?;
     let record = account.keys.live().agent(&actor.agent);
-    let fields: Vec<(String, String)> = site.store.command(redis::cmd("HGETALL").arg(record)).await?;
+    let fields: Vec<(String, String)> = fixture.store.command(redis::cmd("HGETALL").arg(record)).await?;
     let period = Period::at(now_ms());
     let day = format!("d{}", period.day);
     let (month, slot) = (format!("m{}", period.month), format!("s{}", period.month));
     let every = (count / CALLERS).max(1);
     let mut callers = Vec::new();
-    write(site, count, |batch, number| {
+    write(fixture, count, |batch, number| {
         let agent = format!("agent-{number}");
         let key = account.keys.live().agent(&agent);
         batch.cmd("HSET").arg(&key).arg(&fields);
@@ -140,18 +140,18 @@ pub async fn agents(site: &mut Site, count: u64) -> Outcome<()> {
     let slots = format!("n{}", period.month);
     let mut add = redis::cmd("HINCRBY");
     let add = add.arg(account.keys.record()).arg(slots).arg(count);
-    let _: u64 = site.store.command(add).await?;
-    site.spread(callers);
+    let _: u64 = fixture.store.command(add).await?;
+    fixture.spread(callers);
     Ok(())
 }
 
-pub async fn runs(site: &mut Site, count: u64) -> Outcome<()> {
-    let account = site.account.clone();
-    let actor = site.free.first().cloned().ok_or("no actor")?;
+pub async fn runs(fixture: &mut Fixture, count: u64) -> Outcome<()> {
+    let account = fixture.account.clone();
+    let actor = fixture.free.first().cloned().ok_or("no actor")?;
     let now = now_ms();
     let every = (count / CALLERS).max(1);
     let mut callers = Vec::new();
-    write(site, count, |batch, number| {
+    write(fixture, count, |batch, number| {
         let run = format!("conversation-{number}");
         let key = account.keys.live().run(&actor.agent, &run);
         let last_seen = now.to_string();
@@ -171,14 +171,14 @@ pub async fn runs(site: &mut Site, count: u64) -> Outcome<()> {
         Ok(())
     })
     .await?;
-    site.spread(callers);
+    fixture.spread(callers);
     Ok(())
 }
 
 /// Writes open holds of the first account.
-pub async fn holds(site: &mut Site, count: u64) -> Outcome<()> {
-    let bucket = site.account.keys.bucket();
-    let actor = site.free.first().cloned().ok_or("no actor")?;
+pub async fn holds(fixture: &mut Fixture, count: u64) -> Outcome<()> {
+    let bucket = fixture.account.keys.bucket();
+    let actor = fixture.free.first().cloned().ok_or("no actor")?;
     let now = now_ms();
     let period = Period::at(now);
     let mut name = HoldName {
@@ -187,7 +187,7 @@ pub async fn holds(site: &mut Site, count: u64) -> Outcome<()> {
         run: actor.run,
         allow_id: String::new(),
     };
-    write(site, count, |batch, number| {
+    write(fixture, count, |batch, number| {
         name.allow_id = IdKind::Allow.mint(now)?;
         let memo = memo(&name, &actor.key_id, "9f8e7d6c5b4a", "gpt-4o-mini");
         let text = format!(
@@ -206,21 +206,21 @@ pub async fn holds(site: &mut Site, count: u64) -> Outcome<()> {
         Ok(())
     })
     .await?;
-    site.holds += count;
+    fixture.holds += count;
     Ok(())
 }
 
 /// Writes unsealed lines of decisions.
-pub async fn decisions(site: &mut Site, count: u64) -> Outcome<()> {
-    let account = site.account.clone();
+pub async fn decisions(fixture: &mut Fixture, count: u64) -> Outcome<()> {
+    let account = fixture.account.clone();
     let start = now_ms().saturating_sub(count);
     let field = "live_audit_seq";
-    let before: Option<u64> = site
+    let before: Option<u64> = fixture
         .store
         .command(redis::cmd("HGET").arg(account.keys.record()).arg(field))
         .await?;
     let before = before.unwrap_or_default();
-    write(site, count, |batch, number| {
+    write(fixture, count, |batch, number| {
         let at = start + number;
         let line = format!("{} {at} {}", before + number + 1, line(&account.id, number, at)?);
         batch.cmd("RPUSH").arg(account.keys.live().audit()).arg(line);
@@ -229,6 +229,6 @@ pub async fn decisions(site: &mut Site, count: u64) -> Outcome<()> {
     .await?;
     let mut add = redis::cmd("HINCRBY");
     let add = add.arg(account.keys.record()).arg(field).arg(count);
-    let _: u64 = site.store.command(add).await?;
+    let _: u64 = fixture.store.command(add).await?;
     Ok(())
 }

@@ -17,7 +17,7 @@ const AGENTS: usize = 8;
 const NEVER: Nanos = Nanos::from_stored(4_000_000_000_000_000);
 
 /// A store with callers.
-pub struct Site {
+pub struct Fixture {
     pub redis: Redis,
     /// Handle of the server.
     pub store: Store,
@@ -33,7 +33,7 @@ pub struct Site {
     pub holds: u64,
 }
 
-impl Site {
+impl Fixture {
     /// Starts a server with these options and seeds the callers.
     pub async fn found(options: &[&str]) -> Outcome<Self> {
         let redis = Redis::start_with(options);
@@ -47,7 +47,7 @@ impl Site {
         };
         let none = Some(Nanos::ZERO);
         let account = seed.account(PLAN).await;
-        let mut site = Self {
+        let mut fixture = Self {
             redis,
             store,
             account: account.clone(),
@@ -66,17 +66,19 @@ impl Site {
             };
             for number in 0..AGENTS {
                 let agent = |kind: &str| account.agent(&format!("{kind}-{number}"));
-                site.free.push(Actor::seed(&agent("bot"), any).await);
+                fixture.free.push(Actor::seed(&agent("bot"), any).await);
                 let frozen = agent("frozen");
-                site.frozen.push(Actor::seed(&frozen, any).await);
+                fixture.frozen.push(Actor::seed(&frozen, any).await);
                 frozen.frozen(true).await;
-                site.no_run
+                fixture
+                    .no_run
                     .push(Actor::seed(&agent("run"), CapPolicy { per_run: none, ..any }).await);
-                site.no_day
+                fixture
+                    .no_day
                     .push(Actor::seed(&agent("day"), CapPolicy { daily: none, ..any }).await);
             }
         }
-        Ok(site)
+        Ok(fixture)
     }
 
     /// Measures the CPU time of the server for a call of this kind, in microseconds.

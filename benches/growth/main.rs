@@ -20,7 +20,7 @@ mod published;
 use calls::CallKind;
 use case::Case;
 use clap::Parser;
-use fixture::Site;
+use fixture::Fixture;
 use gate_bench_rig::outcome::median;
 use harness::Redis;
 use published::{Places, circumstances};
@@ -80,8 +80,8 @@ impl Options {
 
 /// Returns the table of the cost of each kind of call, with and without the append-only file.
 async fn prices(options: &Options) -> Outcome<String> {
-    let mut durable = Site::found(&Redis::EVERY_SECOND).await?;
-    let mut memory = Site::found(&[]).await?;
+    let mut durable = Fixture::found(&Redis::EVERY_SECOND).await?;
+    let mut memory = Fixture::found(&[]).await?;
     let mut figures = vec![(Vec::new(), Vec::new()); CallKind::ALL.len()];
     for _ in 0..options.rounds {
         for (kind, (with, without)) in CallKind::ALL.iter().zip(&mut figures) {
@@ -112,8 +112,8 @@ async fn growth(options: &Options) -> Outcome<String> {
     let mut sizes =
         "| measured over | one of them | bytes of the store's memory |\n|---|---|---:|\n".to_owned();
     for case in Case::all(options.percent) {
-        let mut small = Site::found(&[]).await?;
-        let mut large = Site::found(&[]).await?;
+        let mut small = Fixture::found(&[]).await?;
+        let mut large = Fixture::found(&[]).await?;
         let before = large.redis.memory_used();
         case.fill(&mut large).await?;
         let bytes = large.redis.memory_used().saturating_sub(before) as f64 / case.records as f64;

@@ -23,7 +23,7 @@ pub(crate) const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/plans.toml"
 
 /// Directory of the programs, their cores, and the directory of their files.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     /// Cores of each process.
     pub(crate) cores: Cores,
     /// The private authority of the run.
@@ -66,8 +66,8 @@ fn address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], free_port()))
 }
 
-impl Stage {
-    /// An empty stage.
+impl Fixture {
+    /// An empty fixture.
     pub(crate) fn new(bin_dir: &Path, cores: Cores) -> Result<Self, Box<dyn Error>> {
         let shown = bin_dir.display();
         let bin_dir = bin_dir

@@ -22,7 +22,7 @@ mod targets;
 
 use clap::Parser;
 use contender::Name;
-use fixture::Stage;
+use fixture::Fixture;
 use machine::Cores;
 use measure::Runner;
 use progress::{Progress, say};
@@ -115,7 +115,7 @@ async fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     // The floods need more open files than the default limit allows, and so do the flooded servers, which inherit it.
     connections::open_files::raise();
     let cores = Cores::for_count(std::thread::available_parallelism()?.get());
-    let stage = Stage::new(&options.bin_dir, cores)?;
+    let fixture = Fixture::new(&options.bin_dir, cores)?;
     let real_time = machine::has_real_time();
     std::fs::create_dir_all(&options.out)?;
     let mut results = Results::new(facts::facts());
@@ -131,13 +131,13 @@ async fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     }
     let planned = sections.iter().map(|section| section.planned(&lengths)).sum();
     let progress = Progress::new(planned);
-    say(&format!("running in {}", stage.dir().display()));
+    say(&format!("running in {}", fixture.dir().display()));
     let mut is_good = true;
     // From this run only: an earlier result may be that of another build.
     let mut saturation = None;
     for section in sections {
         let runner = Runner {
-            stage: &stage,
+            fixture: &fixture,
             real_time,
             progress: &progress,
             errors: RefCell::default(),

@@ -1,7 +1,7 @@
 //! Runs the load generator against one contender and records the outcome.
 
 use crate::contender::{Contender, Name, UPSTREAM};
-use crate::fixture::Stage;
+use crate::fixture::Fixture;
 use crate::ledger::Ledger;
 use crate::machine::{REAL_TIME, prioritise};
 use crate::phase::{Phase, Wire};
@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 /// Runs phases of load against contenders.
 #[derive(Debug)]
 pub(crate) struct Runner<'a> {
-    pub(crate) stage: &'a Stage,
+    pub(crate) fixture: &'a Fixture,
     /// Whether an open loop and its provider get real-time priority. Without it, the scheduler would be measured.
     pub(crate) real_time: bool,
     pub(crate) progress: &'a Progress,
@@ -25,10 +25,10 @@ pub(crate) struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Returns a runner for another stage, with a list of errors of its own.
-    pub(crate) fn on<'a>(&'a self, stage: &'a Stage) -> Runner<'a> {
+    /// Returns a runner for another fixture, with a list of errors of its own.
+    pub(crate) fn on<'a>(&'a self, fixture: &'a Fixture) -> Runner<'a> {
         Runner {
-            stage,
+            fixture,
             real_time: self.real_time,
             progress: self.progress,
             errors: RefCell::default(),
@@ -104,12 +104,12 @@ impl Runner<'_> {
     }
 
     fn words(&self, contender: &Contender<'_>, phase: Phase) -> Vec<String> {
-        let mut words = vec!["-c".to_owned(), self.stage.cores.load.to_string()];
+        let mut words = vec!["-c".to_owned(), self.fixture.cores.load.to_string()];
         if self.is_real_time(phase) {
             words.push("chrt".to_owned());
             words.extend(REAL_TIME.map(str::to_owned));
         }
-        words.push(self.stage.program("bench-load"));
+        words.push(self.fixture.program("bench-load"));
         let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
         add("keys", contender.keys.display().to_string());
         add("connections", phase.connections.to_string());
@@ -123,7 +123,10 @@ impl Runner<'_> {
             add("stream-every-us", every_us.to_string());
         }
         if phase.wire != Wire::Clear {
-            add("tls-ca", self.stage.certificates.authority.display().to_string());
+            add(
+                "tls-ca",
+                self.fixture.certificates.authority.display().to_string(),
+            );
         }
         if let Wire::Http2(streams) = phase.wire {
             add("http2-streams", streams.to_string());

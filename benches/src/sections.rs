@@ -13,7 +13,7 @@ pub(crate) mod protocols;
 pub(crate) mod streams;
 
 use crate::contender::{Contender, Name};
-use crate::fixture::{Edge, Server, Sides, Stage, plain, tollgate};
+use crate::fixture::{Edge, Fixture, Server, Sides, plain, tollgate};
 use crate::ledger::Ledger;
 use crate::measure::Runner;
 use crate::results::Found;
@@ -39,13 +39,13 @@ pub(crate) struct Contenders {
 }
 
 impl Contenders {
-    pub(crate) async fn start(stage: &Stage, sides: Sides) -> Result<Self, Box<dyn Error>> {
-        let provider = stage.provider(sides)?;
-        let ledger = stage.ledger(true).await?;
+    pub(crate) async fn start(fixture: &Fixture, sides: Sides) -> Result<Self, Box<dyn Error>> {
+        let provider = fixture.provider(sides)?;
+        let ledger = fixture.ledger(true).await?;
         Ok(Self {
-            nginx: stage.nginx(&provider, sides)?,
-            pass_through: stage.pass_through(&provider, sides)?,
-            edge: stage.edge(stage.edge_setup(), &ledger, &provider, sides)?,
+            nginx: fixture.nginx(&provider, sides)?,
+            pass_through: fixture.pass_through(&provider, sides)?,
+            edge: fixture.edge(fixture.edge_setup(), &ledger, &provider, sides)?,
             ledger,
             provider,
         })

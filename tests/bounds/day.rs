@@ -8,7 +8,7 @@ mod people;
 mod work;
 
 use crate::fill::{AGENT, MODE, Tenant};
-use crate::fixture::{BINARY, World, success, text};
+use crate::fixture::{BINARY, Fixture, success, text};
 use domain::permission::Permission;
 use harness::{Answer, Caller, Cli, Edge, Upstream, chat_body, eventually};
 use serde_json::{Value, json};
@@ -34,8 +34,8 @@ pub struct Person {
 }
 
 impl Person {
-    pub async fn new(world: &World, edge: &Edge) -> Self {
-        let (tenant, other) = (Tenant::new(world).await, Tenant::new(world).await);
+    pub async fn new(fixture: &Fixture, edge: &Edge) -> Self {
+        let (tenant, other) = (Tenant::new(fixture).await, Tenant::new(fixture).await);
         let may = [Permission::Read, Permission::Approve];
         let key = tenant.account.issue(MODE, &may, &[], None).await;
         let agent = tenant.account.agent(AGENT);
@@ -45,9 +45,9 @@ impl Person {
         let path = format!("/v1/policies/{AGENT}");
         success(&tenant.caller.post(&path, policy).await, 200);
         Self {
-            approver: world.admin.caller(&key.secret),
+            approver: fixture.admin.caller(&key.secret),
             edge: edge.caller(&secret),
-            cli: Cli::new(BINARY, world.redis.url())
+            cli: Cli::new(BINARY, fixture.redis.url())
                 .env("TOLLGATE_LIMITS__TRANSACTIONS", "100000000000")
                 .env("TOLLGATE_LIMITS__DEPOSITS", "100000000000"),
             tenant,
@@ -71,13 +71,13 @@ impl Person {
     }
 
     /// Runs a day of the account.
-    pub async fn live(&self, world: &World, round: usize) {
+    pub async fn live(&self, fixture: &Fixture, round: usize) {
         self.manage().await;
         self.deliver().await;
-        self.people(world, round).await;
+        self.people(fixture, round).await;
         self.operate(round).await;
         self.deal(round).await;
-        self.work(world).await;
+        self.work(fixture).await;
         let (account, reference) = (
             &self.tenant.account.id,
             format!("{}-{round}", self.tenant.account.id),

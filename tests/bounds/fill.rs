@@ -1,6 +1,6 @@
 //! Many records of a kind, written directly into the store: of each record, as much as its list reads.
 
-use crate::fixture::World;
+use crate::fixture::Fixture;
 use crate::lists::MANY;
 use clock::now_ms;
 use harness::{AdminOptions, Caller, Mode, SeedAccount};
@@ -130,9 +130,9 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    pub async fn new(world: &World) -> Self {
-        let account = world.seed.account("enterprise").await;
-        let caller = world.caller(&account, MODE).await;
+    pub async fn new(fixture: &Fixture) -> Self {
+        let account = fixture.seed.account("enterprise").await;
+        let caller = fixture.caller(&account, MODE).await;
         let made = caller.post("/v1/wallets/create", json!({ "botId": AGENT })).await;
         assert_eq!(made.status, 200, "{}", made.text());
         let wallet = made.json()["wallet"]["walletId"].to_string();
@@ -150,7 +150,7 @@ impl Tenant {
     }
 
     /// Writes `count` records of a kind into the store, in place of the existing ones.
-    pub async fn fill(&self, world: &World, kind: ListKind, count: u64) {
+    pub async fn fill(&self, fixture: &Fixture, kind: ListKind, count: u64) {
         let (keys, now) = (self.keys(), now_ms());
         let realm = keys.in_mode(MODE);
         let many = |script: &str, keys: &[String], rest: &[String]| {
@@ -161,7 +161,7 @@ impl Tenant {
                 command.extend([first.to_string(), last.to_string()]);
                 command.extend_from_slice(rest);
                 let words: Vec<&str> = command.iter().map(String::as_str).collect();
-                assert_eq!(world.redis.command::<u64>(&words), 1);
+                assert_eq!(fixture.redis.command::<u64>(&words), 1);
             }
         };
         let oldest = (now - count).to_string();
@@ -203,7 +203,7 @@ impl Tenant {
                     realm.transactions_of_wallet(AGENT, Some("deposit")),
                 ];
                 many(TRANSACTIONS, &lists, &[line]);
-                self.counted(world, "txn_seq", count);
+                self.counted(fixture, "txn_seq", count);
             }
             ListKind::Intents => {
                 let lists = [
@@ -214,7 +214,7 @@ impl Tenant {
                     realm.intents(IntentIndex::State("settled")),
                 ];
                 many(INTENTS, &lists, &fields("settled", now));
-                self.counted(world, "intent_seq", count);
+                self.counted(fixture, "intent_seq", count);
             }
             ListKind::Waiting => {
                 let lists = [realm.intent("")];
@@ -226,7 +226,7 @@ impl Tenant {
             }
             ListKind::Entries | ListKind::Calls | ListKind::Deposits => {
                 // The entries count as dispatched, so that the dispatcher of events skips them.
-                self.counted(world, "dispatched", count);
+                self.counted(fixture, "dispatched", count);
                 let (script, its_type) = match kind {
                     ListKind::Calls => (CALLS, "decision.approved"),
                     ListKind::Deposits => (DEPOSITS, "deposit.requested"),
@@ -240,18 +240,18 @@ impl Tenant {
                     realm.audit_index(Some(AGENT), Some(its_type)),
                 ];
                 for list in &lists {
-                    let _: u64 = world.redis.command(&["UNLINK", list]);
+                    let _: u64 = fixture.redis.command(&["UNLINK", list]);
                 }
                 many(script, &lists, std::slice::from_ref(&oldest));
-                self.counted(world, "audit_seq", count);
-                self.counted(world, "dispatched", count);
+                self.counted(fixture, "audit_seq", count);
+                self.counted(fixture, "dispatched", count);
             }
         }
     }
 
-    fn counted(&self, world: &World, field: &str, count: u64) {
+    fn counted(&self, fixture: &Fixture, field: &str, count: u64) {
         let (record, field, count) = (self.keys().record(), format!("{MODE}_{field}"), count.to_string());
-        let _: u64 = world.redis.command(&["HSET", &record, &field, &count]);
+        let _: u64 = fixture.redis.command(&["HSET", &record, &field, &count]);
     }
 }
 

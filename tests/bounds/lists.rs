@@ -3,7 +3,7 @@
 
 use crate::cursor::forged;
 use crate::fill::{ListKind, MODE, Tenant, ended_ms};
-use crate::fixture::World;
+use crate::fixture::Fixture;
 use crate::watch::{Watch, Work};
 use api_docs::table::routes;
 use clock::now_ms;
@@ -255,27 +255,27 @@ fn runs() -> Vec<Query> {
 }
 
 /// The work of the cheapest of some requests of `path`.
-async fn work(world: &World, watch: &Watch, tenant: &Tenant, path: &str) -> Work {
+async fn work(fixture: &Fixture, watch: &Watch, tenant: &Tenant, path: &str) -> Work {
     let get = async || tenant.caller.get(path).await;
-    work_of(world, watch, (&tenant.account.id, path), get).await
+    work_of(fixture, watch, (&tenant.account.id, path), get).await
 }
 
 /// The work of the cheapest of some requests, sent by `get`, on the keys of this account.
 pub async fn work_of(
-    world: &World,
+    fixture: &Fixture,
     watch: &Watch,
     (account, path): (&str, &str),
     get: impl AsyncFn() -> Reply,
 ) -> Work {
     let mut least: Option<Work> = None;
     for _ in 0..TRIES {
-        watch.since_the_last_mark(&world.redis).await;
+        watch.since_the_last_mark(&fixture.redis).await;
         let reply = get().await;
-        let commands = watch.since_the_last_mark(&world.redis).await;
+        let commands = watch.since_the_last_mark(&fixture.redis).await;
         assert_eq!(reply.status, 200, "{path}: {}", reply.text());
         let commands = commands.iter().map(|command| command.words.as_slice());
         let of_account = commands.filter(|words| words.get(1).is_some_and(|key| key.contains(account)));
-        let work = Work::new(&world.redis, of_account);
+        let work = Work::new(&fixture.redis, of_account);
         if least.as_ref().is_none_or(|least| work.records < least.records) {
             least = Some(work);
         }
@@ -301,21 +301,21 @@ async fn no_list_costs_more(kinds: &[ListKind]) {
     for kind in kinds {
         // The archiver reads long trails. Its reads are no part of the cost of a list.
         let after = (2 * MANY).to_string();
-        let world =
-            World::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", after)).await;
-        let (few, many) = (Tenant::new(&world).await, Tenant::new(&world).await);
+        let fixture =
+            Fixture::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", after)).await;
+        let (few, many) = (Tenant::new(&fixture).await, Tenant::new(&fixture).await);
         let oldest = now_ms() - MANY;
-        few.fill(&world, *kind, FEW).await;
-        many.fill(&world, *kind, MANY).await;
+        few.fill(&fixture, *kind, FEW).await;
+        many.fill(&fixture, *kind, MANY).await;
         // Not before, since MONITOR shows the commands of scripts, too.
-        let watch = Watch::start(&world.redis).await;
+        let watch = Watch::start(&fixture.redis).await;
         let both = queries(&few).into_iter().zip(queries(&many));
         for (with_few, with_many) in both.filter(|(query, _)| query.kind == *kind) {
             let first = &starts(&with_few, &few, FEW, oldest)[0];
-            let least = work(&world, &watch, &few, first).await;
+            let least = work(&fixture, &watch, &few, first).await;
             let most = least.records + with_many.looks + SEARCHED;
             for start in starts(&with_many, &many, MANY, oldest) {
-                let work = work(&world, &watch, &many, &start).await;
+                let work = work(&fixture, &watch, &many, &start).await;
                 assert!(
                     work.records <= most,
                     "{start} reads {} records, and {first} with {FEW} reads {}:\n{:?}\n{:?}",

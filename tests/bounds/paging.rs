@@ -2,7 +2,7 @@
 //! refused.
 
 use crate::cursor::forged;
-use crate::fixture::{FULL, World, problem, success, text};
+use crate::fixture::{FULL, Fixture, problem, success, text};
 use harness::{Caller, Mode, Role, SeedAccount, SeededRandom, TEST_PASSWORD};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -52,9 +52,9 @@ async fn make(caller: &Caller, name: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_comes_and_goes_what_stays_is_met_once() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     for seed in 0..12 {
-        let (_, caller) = world.account("enterprise").await;
+        let (_, caller) = fixture.account("enterprise").await;
         // The lowest bit of a seed does not count.
         let mut dice = SeededRandom::new(2 * seed);
         let mut below = |high: usize| usize::try_from(dice.below(high as u64)).unwrap();
@@ -95,8 +95,8 @@ async fn whatever_comes_and_goes_what_stays_is_met_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_of_one_score_are_met_once_also_when_the_one_of_the_cursor_is_gone() {
-    let world = World::start().await;
-    let (account, caller) = world.account("enterprise").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("enterprise").await;
     for name in 0..3 {
         make(&caller, name).await;
     }
@@ -106,9 +106,9 @@ async fn members_of_one_score_are_met_once_also_when_the_one_of_the_cursor_is_go
     let mut expected = Vec::new();
     for n in 0..40 {
         let run = format!("r{n:02}");
-        let _: u64 = world.redis.command(&["ZADD", &set, &now, &run]);
+        let _: u64 = fixture.redis.command(&["ZADD", &set, &now, &run]);
         let record = account.keys.live().run("bot", &run);
-        let _: u64 = world
+        let _: u64 = fixture
             .redis
             .command(&["HSET", &record, "first", &now, "last", &now]);
         expected.insert(0, run);
@@ -128,11 +128,11 @@ async fn members_of_one_score_are_met_once_also_when_the_one_of_the_cursor_is_go
             assert!(met.len() < 40, "the last page has no cursor");
             // The last run of the page is removed before the next page is read.
             let last = met.last().unwrap();
-            let _: u64 = world.redis.command(&["ZREM", &set, last]);
+            let _: u64 = fixture.redis.command(&["ZREM", &set, last]);
             cursor = Some(next);
             let (again, _) = page(&caller, &list, limit, cursor.as_deref()).await;
             assert!(again.iter().all(|id| !met.contains(id)), "{again:?} in {met:?}");
-            let _: u64 = world.redis.command(&["ZADD", &set, &now, last]);
+            let _: u64 = fixture.redis.command(&["ZADD", &set, &now, last]);
         }
         assert_eq!(met, expected, "in pages of {limit}");
     }
@@ -178,8 +178,8 @@ fn with(path: &str, query: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_list_refuses_offsets_beyond_the_bound_and_cursors_that_are_not_its_own() {
     let private = "TOLLGATE_WEBHOOKS__ALLOW_PRIVATE";
-    let world = World::start_with(|options| options.env(private, "true")).await;
-    let (account, caller) = world.account("enterprise").await;
+    let fixture = Fixture::start_with(|options| options.env(private, "true")).await;
+    let (account, caller) = fixture.account("enterprise").await;
     let lists = lists(&caller).await;
     // A cursor of a list that has more than one page.
     for name in 0..3 {
@@ -233,8 +233,8 @@ async fn every_list_refuses_offsets_beyond_the_bound_and_cursors_that_are_not_it
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cursor_is_of_its_account_mode_and_filters_and_is_no_credential() {
-    let world = World::start().await;
-    let (account, caller) = world.account("enterprise").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("enterprise").await;
     for name in 0..3 {
         make(&caller, name).await;
     }
@@ -244,30 +244,30 @@ async fn a_cursor_is_of_its_account_mode_and_filters_and_is_no_credential() {
     let api = path.replace("/v1/", "/api/v1/");
     success(&caller.get(&api).await, 200);
     let second = account.issue(Mode::Live, FULL, &[], None).await;
-    success(&world.admin.caller(&second.secret).get(&path).await, 200);
-    let (_, stranger) = world.account("enterprise").await;
-    let tester = world.caller(&account, Mode::Test).await;
+    success(&fixture.admin.caller(&second.secret).get(&path).await, 200);
+    let (_, stranger) = fixture.account("enterprise").await;
+    let tester = fixture.caller(&account, Mode::Test).await;
     for other in [stranger, tester] {
         let reply = other.get(&path).await;
         assert!(problem(&reply, 400, "VALIDATION").starts_with("cursor"));
     }
     let filtered = format!("{path}&q=n");
     assert!(problem(&caller.get(&filtered).await, 400, "VALIDATION").starts_with("cursor"));
-    let nobody = world.admin.caller("svc_live_0000").get(&path).await;
+    let nobody = fixture.admin.caller("svc_live_0000").get(&path).await;
     assert_eq!(nobody.status, 401);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_lists_of_people_go_on_by_cursor() {
-    let world = World::start().await;
-    let account: SeedAccount = world.seed.account("enterprise").await;
+    let fixture = Fixture::start().await;
+    let account: SeedAccount = fixture.seed.account("enterprise").await;
     let owner = account.user(Role::Owner).await;
     for _ in 0..4 {
         account.user(Role::Viewer).await;
     }
-    let session = world.admin.sign_in(&owner.email, TEST_PASSWORD).await;
+    let session = fixture.admin.sign_in(&owner.email, TEST_PASSWORD).await;
     for _ in 0..4 {
-        world.admin.sign_in(&owner.email, TEST_PASSWORD).await;
+        fixture.admin.sign_in(&owner.email, TEST_PASSWORD).await;
         account.issue(Mode::Live, FULL, &[], None).await;
     }
     for (path, plural, id, count) in [

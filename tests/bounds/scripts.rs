@@ -2,7 +2,7 @@
 
 use crate::day::Person;
 use crate::fill::{ListKind, NO_LIMIT, roomy};
-use crate::fixture::World;
+use crate::fixture::Fixture;
 use crate::lists::{FEW, MANY};
 use crate::watch::{Command, Watch, Work};
 use harness::{Answer, Edge, EdgeOptions, Upstream};
@@ -82,7 +82,7 @@ fn the_lists_name_scripts_and_no_two_scripts_have_one_name() {
 
 /// The most expensive run of each script, by its name: `MONITOR` shows a script's commands after its call.
 fn by_script(
-    world: &World,
+    fixture: &Fixture,
     names: &BTreeMap<String, &'static str>,
     commands: &[Command],
     account: &str,
@@ -103,7 +103,7 @@ fn by_script(
         let Some(name) = name.filter(|name| UNNAMED.contains(name) || is_named()) else {
             continue;
         };
-        let work = Work::new(&world.redis, ran.iter().map(|command| command.words.as_slice()));
+        let work = Work::new(&fixture.redis, ran.iter().map(|command| command.words.as_slice()));
         let most = all.entry(name).or_default();
         if work.records > most.records {
             *most = work;
@@ -115,34 +115,34 @@ fn by_script(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn no_script_reads_more_where_there_are_a_million() {
-    let world = World::start_with(roomy).await;
+    let fixture = Fixture::start_with(roomy).await;
     let upstream = Upstream::start(|_| Answer::chat(9, 12));
-    let options =
-        EdgeOptions::new(EDGE, world.redis.url(), upstream.base_url()).env("TOLLGATE_LIMITS__RUNS", NO_LIMIT);
+    let options = EdgeOptions::new(EDGE, fixture.redis.url(), upstream.base_url())
+        .env("TOLLGATE_LIMITS__RUNS", NO_LIMIT);
     let edge = Edge::start(options);
     let names: BTreeMap<String, &'static str> = script::all::all()
         .into_iter()
         .map(|script| {
             (
-                world.redis.command(&["SCRIPT", "LOAD", script.source()]),
+                fixture.redis.command(&["SCRIPT", "LOAD", script.source()]),
                 script.name(),
             )
         })
         .collect();
     let mut both = Vec::new();
     for count in [FEW, MANY] {
-        let person = Person::new(&world, &edge).await;
+        let person = Person::new(&fixture, &edge).await;
         for kind in KINDS {
-            person.tenant.fill(&world, kind, count).await;
+            person.tenant.fill(&fixture, kind, count).await;
         }
-        let watch = Watch::start(&world.redis).await;
+        let watch = Watch::start(&fixture.redis).await;
         for round in 0..2 {
-            person.live(&world, round).await;
+            person.live(&fixture, round).await;
         }
-        person.archive(&world).await;
-        person.rare(&world).await;
-        let commands = watch.since_the_last_mark(&world.redis).await;
-        both.push(by_script(&world, &names, &commands, &person.tenant.account.id));
+        person.archive(&fixture).await;
+        person.rare(&fixture).await;
+        let commands = watch.since_the_last_mark(&fixture.redis).await;
+        both.push(by_script(&fixture, &names, &commands, &person.tenant.account.id));
     }
     let [few, many] = both.as_slice() else {
         panic!("two accounts");

@@ -2,7 +2,7 @@
 //! thousand and beside a million records of each kind of the account.
 
 use crate::fill::{AGENT, ListKind, Tenant, roomy};
-use crate::fixture::World;
+use crate::fixture::Fixture;
 use crate::lists::{FEW, MANY, OTHERS, SEARCHED, SHORT, work_of};
 use crate::watch::{Watch, Work};
 use harness::{Role, SessionCaller, TEST_PASSWORD, text};
@@ -89,8 +89,8 @@ struct Filled {
 }
 
 impl Filled {
-    async fn new(world: &World, count: u64) -> Self {
-        let tenant = Tenant::new(world).await;
+    async fn new(fixture: &Fixture, count: u64) -> Self {
+        let tenant = Tenant::new(fixture).await;
         let owner = tenant.account.user(Role::Owner).await;
         tenant
             .account
@@ -101,41 +101,44 @@ impl Filled {
         let hook = json!({ "url": "http://127.0.0.1:9/a", "secret": secret, "events": ["agent.frozen"] });
         let hook = tenant.caller.post("/v1/webhooks", hook).await.json();
         for kind in KINDS {
-            tenant.fill(world, kind, count).await;
+            tenant.fill(fixture, kind, count).await;
         }
         // The spend is blocked for lack of money, and recorded.
         let spend = json!({ "agent": AGENT, "amount": 1 });
         let spent = tenant.caller.post("/v1/spend", spend).await;
         Self {
             intent: text(&spent.json(), "/intent_id").to_owned(),
-            session: world.admin.sign_in(&owner.email, TEST_PASSWORD).await,
+            session: fixture.admin.sign_in(&owner.email, TEST_PASSWORD).await,
             webhook: text(&hook, "/webhook/id").to_owned(),
             tenant,
         }
     }
 
-    async fn work(&self, world: &World, watch: &Watch, request: &Request) -> Work {
+    async fn work(&self, fixture: &Fixture, watch: &Watch, request: &Request) -> Work {
         let Request { path, by_session, .. } = request;
         let get = async || match by_session {
             true => self.session.get(path).await,
             false => self.tenant.caller.get(path).await,
         };
-        work_of(world, watch, (&self.tenant.account.id, path), get).await
+        work_of(fixture, watch, (&self.tenant.account.id, path), get).await
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn a_request_costs_the_same_beside_a_million_records() {
-    let world = World::start_with(roomy).await;
-    let (few, many) = (Filled::new(&world, FEW).await, Filled::new(&world, MANY).await);
-    let watch = Watch::start(&world.redis).await;
+    let fixture = Fixture::start_with(roomy).await;
+    let (few, many) = (
+        Filled::new(&fixture, FEW).await,
+        Filled::new(&fixture, MANY).await,
+    );
+    let watch = Watch::start(&fixture.redis).await;
     let both = requests(&few, FEW).into_iter().zip(requests(&many, MANY));
     let mut wrong = Vec::new();
     let mut routes = BTreeSet::new();
     for (with_few, with_many) in both {
-        let least = few.work(&world, &watch, &with_few).await;
-        let most = many.work(&world, &watch, &with_many).await;
+        let least = few.work(&fixture, &watch, &with_few).await;
+        let most = many.work(&fixture, &watch, &with_many).await;
         println!(
             "{}: {} and {} records",
             with_many.path, least.records, most.records

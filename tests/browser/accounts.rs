@@ -1,6 +1,6 @@
 //! Accounts with users, made by the operator's command line.
 
-use crate::fixture::Stage;
+use crate::fixture::Fixture;
 use harness::words;
 use serde_json::{Map, Value, json};
 
@@ -11,37 +11,41 @@ const ATTEMPTS: usize = 5;
 
 /// An account called `name` on `plan` with a user of each of `roles`, and an API key of each mode that may do
 /// everything.
-pub fn account(stage: &Stage, name: &str, plan: &str, roles: &[&str]) -> Value {
-    let made = done(stage, &["account", "create", "--name", name, "--plan", plan], "");
+pub fn account(fixture: &Fixture, name: &str, plan: &str, roles: &[&str]) -> Value {
+    let made = done(
+        fixture,
+        &["account", "create", "--name", name, "--plan", plan],
+        "",
+    );
     let id = made["accountId"].as_str().expect("the account's id");
     let users: Map<String, Value> = roles
         .iter()
         .map(|&role| {
             let email = format!("{role}@{}.example", slug(name));
-            (role.to_owned(), user(stage, id, &email, role))
+            (role.to_owned(), user(fixture, id, &email, role))
         })
         .collect();
     let key = |mode: &str| {
         let options = format!("--account {id} --mode {mode} --permissions read,write,approve");
         let options = words(&options);
-        done(stage, &[&["api-key", "create"][..], &options].concat(), "")["key"].clone()
+        done(fixture, &[&["api-key", "create"][..], &options].concat(), "")["key"].clone()
     };
     json!({ "id": id, "name": name, "users": users, "liveKey": key("live"), "testKey": key("test") })
 }
 
 /// One more user of an account.
-pub fn user(stage: &Stage, account: &str, email: &str, role: &str) -> Value {
+pub fn user(fixture: &Fixture, account: &str, email: &str, role: &str) -> Value {
     let options = format!("user create --account {account} --email {email} --role {role}");
     let options = words(&options);
-    let made = done(stage, &[&options[..], &["--password-stdin"]].concat(), PASSWORD);
+    let made = done(fixture, &[&options[..], &["--password-stdin"]].concat(), PASSWORD);
     json!({ "id": made["userId"], "email": email, "role": role, "password": PASSWORD })
 }
 
 /// The document of a command. Three browsers share two cores, so a connection can take long; without one nothing was
 /// sent, and the command is run again.
-fn done(stage: &Stage, args: &[&str], stdin: &str) -> Value {
+fn done(fixture: &Fixture, args: &[&str], stdin: &str) -> Value {
     let args = [args, &["--json"]].concat();
-    let run = || stage.cli().run_with_stdin(&args, stdin);
+    let run = || fixture.cli().run_with_stdin(&args, stdin);
     let mut output = run();
     for _ in 1..ATTEMPTS {
         if !output.stdout.contains("no connection in time") {

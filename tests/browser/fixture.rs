@@ -8,7 +8,7 @@ const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 
 /// Servers and accounts of a journey.
-pub struct Stage {
+pub struct Fixture {
     // The servers before the store that they use: fields are dropped in this order.
     admin: Mutex<Option<Admin>>,
     pub edge: Edge,
@@ -19,7 +19,7 @@ pub struct Stage {
     pub base: String,
 }
 
-impl Stage {
+impl Fixture {
     /// Starts everything, with all switches of the edge on. Each call costs the provider 9 + 12 tokens.
     pub fn start() -> Self {
         let redis = Redis::start();

@@ -12,7 +12,7 @@ mod provider;
 mod requests;
 mod script;
 
-use fixture::Stage;
+use fixture::Fixture;
 
 /// One test for each journey, which is a file of the same name in `journeys/`.
 macro_rules! journeys {
@@ -20,7 +20,7 @@ macro_rules! journeys {
         $($(#[$attribute])+
         #[test]
         fn $name() {
-            Stage::start().play(stringify!($name));
+            Fixture::start().play(stringify!($name));
         })+
 
         #[test]

@@ -1,11 +1,11 @@
 //! Requests of a journey to the test, for actions outside the browser.
 
-use crate::fixture::Stage;
+use crate::fixture::Fixture;
 use crate::{accounts, provider};
 use harness::Answer;
 use serde_json::{Value, json};
 
-impl Stage {
+impl Fixture {
     /// Answers one request of a script.
     pub fn answer(&self, ask: &str, with: &Value) -> Value {
         match ask {

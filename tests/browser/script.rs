@@ -1,7 +1,7 @@
 //! Runs the script of a journey and answers its requests, until it ends or makes no progress.
 
 use crate::chromium;
-use crate::fixture::Stage;
+use crate::fixture::Fixture;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -30,7 +30,7 @@ impl Drop for Running {
     }
 }
 
-impl Stage {
+impl Fixture {
     /// Plays the journey `journeys/<name>.mjs`.
     ///
     /// # Panics

@@ -18,7 +18,7 @@ use store::wallet::script::user_wallet;
 const AMOUNT: u64 = 1_250_000_001;
 
 /// Two accounts with money, on a store that is one server or several.
-pub(crate) struct Stage<S = Redis> {
+pub(crate) struct EscrowFixture<S = Redis> {
     pub(crate) redis: S,
     pub(crate) store: Store,
     pub(crate) cli: Cli,
@@ -26,7 +26,7 @@ pub(crate) struct Stage<S = Redis> {
     payee: SeedAccount,
 }
 
-impl Stage {
+impl EscrowFixture {
     pub(crate) async fn new() -> Self {
         let redis = Redis::start();
         let (cli, store) = (ready(&redis), redis.store());
@@ -45,7 +45,7 @@ impl Stage {
     }
 }
 
-impl<S> Stage<S> {
+impl<S> EscrowFixture<S> {
     pub(crate) async fn on(redis: S, store: Store, cli: Cli) -> Self {
         let seed = Seed::new(&store).await;
         Self {
@@ -123,47 +123,48 @@ fn once() -> Once {
 
 #[tokio::test]
 async fn the_money_of_a_dispute_goes_where_the_operator_says() {
-    let stage = Stage::new().await;
-    let released = stage.escrow(3).await;
+    let fixture = EscrowFixture::new().await;
+    let released = fixture.escrow(3).await;
     assert_eq!(
-        stage.resolve(released, "payee", 0),
+        fixture.resolve(released, "payee", 0),
         json!({ "escrowId": released, "status": "released" })
     );
     assert_eq!(
-        (stage.balance(&stage.payer), stage.balance(&stage.payee)),
+        (fixture.balance(&fixture.payer), fixture.balance(&fixture.payee)),
         (0, AMOUNT)
     );
-    let refunded = stage.escrow(3).await;
+    let refunded = fixture.escrow(3).await;
     assert_eq!(
-        stage.resolve(refunded, "payer", 0),
+        fixture.resolve(refunded, "payer", 0),
         json!({ "escrowId": refunded, "status": "refunded" })
     );
     assert_eq!(
-        (stage.balance(&stage.payer), stage.balance(&stage.payee)),
+        (fixture.balance(&fixture.payer), fixture.balance(&fixture.payee)),
         (AMOUNT, AMOUNT)
     );
     for (number, status) in [(released, "released"), (refunded, "refunded")] {
         for to in ["payer", "payee"] {
-            let refusal = stage.resolve(number, to, 1);
+            let refusal = fixture.resolve(number, to, 1);
             assert_eq!(refusal["code"], "ESCROW_WRONG_STATE");
             let message = format!("escrow {number} is {status}, not disputed");
             assert_eq!(refusal["error"], json!(message), "it cannot be taken back");
         }
     }
     assert_eq!(
-        (stage.balance(&stage.payer), stage.balance(&stage.payee)),
+        (fixture.balance(&fixture.payer), fixture.balance(&fixture.payee)),
         (AMOUNT, AMOUNT)
     );
-    let audit: Vec<String> = stage
-        .redis
-        .command(&["LRANGE", &stage.payer.keys.live().audit(), "-1", "-1"]);
+    let audit: Vec<String> =
+        fixture
+            .redis
+            .command(&["LRANGE", &fixture.payer.keys.live().audit(), "-1", "-1"]);
     assert!(
         audit[0].contains(r#""actor":"operator""#) && audit[0].contains("escrow.resolve"),
         "{audit:?}"
     );
 
-    let number = stage.escrow(3).await.to_string();
-    let reported = stage
+    let number = fixture.escrow(3).await.to_string();
+    let reported = fixture
         .cli
         .run(&["escrow", "resolve", "--escrow", &number, "--to", "payee"]);
     assert_eq!(
@@ -174,34 +175,37 @@ async fn the_money_of_a_dispute_goes_where_the_operator_says() {
 
 #[tokio::test]
 async fn only_a_dispute_can_be_ended() {
-    let stage = Stage::new().await;
+    let fixture = EscrowFixture::new().await;
     for (steps, status) in [(1, "pending"), (2, "funded")] {
-        let number = stage.escrow(steps).await;
+        let number = fixture.escrow(steps).await;
         for to in ["payer", "payee"] {
-            let refusal = stage.resolve(number, to, 1);
+            let refusal = fixture.resolve(number, to, 1);
             assert_eq!(refusal["code"], "ESCROW_WRONG_STATE");
             assert_fields!(refusal, { "error": format!("escrow {number} is {status}, not disputed") });
         }
-        let shown = stage
+        let shown = fixture
             .cli
             .json(&["escrow", "show", "--escrow", &number.to_string()]);
         assert_eq!(shown["status"], json!(status));
     }
-    assert_eq!((stage.balance(&stage.payer), stage.balance(&stage.payee)), (0, 0));
-    assert_eq!(stage.resolve(7, "payer", 1)["code"], "NOT_FOUND");
-    assert_fields!(refused(&stage.cli, &["escrow", "show", "--escrow", "7"], 1), { "code": "NOT_FOUND" });
+    assert_eq!(
+        (fixture.balance(&fixture.payer), fixture.balance(&fixture.payee)),
+        (0, 0)
+    );
+    assert_eq!(fixture.resolve(7, "payer", 1)["code"], "NOT_FOUND");
+    assert_fields!(refused(&fixture.cli, &["escrow", "show", "--escrow", "7"], 1), { "code": "NOT_FOUND" });
 }
 
 #[tokio::test]
 async fn showing_an_escrow() {
-    let stage = Stage::new().await;
-    let number = stage.escrow(3).await.to_string();
-    let shown = stage.cli.json(&["escrow", "show", "--escrow", &number]);
+    let fixture = EscrowFixture::new().await;
+    let number = fixture.escrow(3).await.to_string();
+    let shown = fixture.cli.json(&["escrow", "show", "--escrow", &number]);
     assert_fields!(shown, { "status": "disputed", "amountNanos": AMOUNT.to_string() });
-    assert_eq!(shown["payer"]["accountId"], json!(stage.payer.id));
+    assert_eq!(shown["payer"]["accountId"], json!(fixture.payer.id));
     assert_eq!(shown["payee"]["owner"], "user");
     assert_fields!(shown, { "dispute_reason": "Nothing came", "conditions": { "deliver": "a book" } });
-    let text = stage.cli.run(&["escrow", "show", "--escrow", &number]).stdout;
+    let text = fixture.cli.run(&["escrow", "show", "--escrow", &number]).stdout;
     assert!(
         text.contains("1.250000001 USD") && text.contains("Nothing came"),
         "{text}"

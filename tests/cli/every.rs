@@ -1,7 +1,7 @@
 //! Every command with good, repeated, refused and bad input: exit code and one JSON document each time. The list of
 //! commands is that of the command line itself, so that a command without a case here fails.
 
-use crate::escrows::Stage;
+use crate::escrows::EscrowFixture;
 use crate::holds::{agent, hold};
 use crate::{account, commands, document, refused};
 use harness::{Cli, Redis, RedisCluster, words};
@@ -58,17 +58,17 @@ impl Case {
 
 /// A store with records for every command.
 struct Fixture<S = Redis> {
-    stage: Stage<S>,
+    escrow_fixture: EscrowFixture<S>,
     dir: tempfile::TempDir,
     taken: std::net::TcpListener,
     names: Vec<(&'static str, String)>,
 }
 
 impl<S> Fixture<S> {
-    async fn at(stage: Stage<S>) -> Self {
+    async fn at(escrow_fixture: EscrowFixture<S>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let cli = &stage.cli;
+        let cli = &escrow_fixture.cli;
         let id = account(cli);
         let key = cli.json(&["api-key", "create", "--account", &id, "--mode", "live"]);
         for reference in ["pending", "lost"] {
@@ -83,7 +83,7 @@ impl<S> Fixture<S> {
             "output_cost_per_token": 2e-06, "supported_endpoints": ["/v1/chat/completions"]}}"#;
         std::fs::write(dir.path().join("prices.json"), price).unwrap();
         std::fs::write(dir.path().join("notes.txt"), "no prices, no configuration\n").unwrap();
-        let bot = agent(&stage.store).await;
+        let bot = agent(&escrow_fixture.store).await;
         let life = Duration::from_secs(600);
         let overdue = [hold(&bot, life).await, hold(&bot, life).await];
         bot.pass_deadlines().await;
@@ -91,8 +91,8 @@ impl<S> Fixture<S> {
         let names = vec![
             ("{account}", id),
             ("{key}", key["keyId"].as_str().unwrap().to_owned()),
-            ("{escrow}", stage.escrow(3).await.to_string()),
-            ("{funded}", stage.escrow(2).await.to_string()),
+            ("{escrow}", escrow_fixture.escrow(3).await.to_string()),
+            ("{funded}", escrow_fixture.escrow(2).await.to_string()),
             ("{settle}", settle),
             ("{release}", release),
             ("{inFlight}", hold(&bot, life).await),
@@ -101,7 +101,7 @@ impl<S> Fixture<S> {
             ("{taken}", taken.local_addr().unwrap().to_string()),
         ];
         Self {
-            stage,
+            escrow_fixture,
             dir,
             taken,
             names,
@@ -115,7 +115,10 @@ impl<S> Fixture<S> {
         let args = names.fold(args.to_owned(), |args, (name, value)| args.replace(name, value));
         let line = format!("{command} {args} --json");
         let words: Vec<&str> = line.split_whitespace().collect();
-        let output = self.stage.cli.run_with_stdin(&words, &format!("{PASSWORD}\n"));
+        let output = self
+            .escrow_fixture
+            .cli
+            .run_with_stdin(&words, &format!("{PASSWORD}\n"));
         assert_eq!(output.code, Some(code), "{line}: {output:?}");
         assert!(
             !output.stdout.contains(PASSWORD) && !output.stderr.contains(PASSWORD),
@@ -158,9 +161,9 @@ fn every_command_has_a_case() {
 
 #[tokio::test]
 async fn every_command_answers_with_one_document_and_its_exit_code() {
-    let fixture = Fixture::at(Stage::new().await).await;
+    let fixture = Fixture::at(EscrowFixture::new().await).await;
     every_command_answers(&fixture);
-    let left: Vec<String> = fixture.stage.redis.command(&["KEYS", "*acct_none*"]);
+    let left: Vec<String> = fixture.escrow_fixture.redis.command(&["KEYS", "*acct_none*"]);
     assert!(left.is_empty(), "of an account that is not there: {left:?}");
 }
 
@@ -170,7 +173,7 @@ async fn so_it_does_on_a_cluster() {
     let cli = Cli::new(env!("CARGO_BIN_EXE_tollgate-admin"), cluster.url());
     assert_eq!(cli.json(&["store", "init"])["ok"], true);
     let store = Store::open(&cluster.url(), Duration::from_secs(5)).unwrap();
-    every_command_answers(&Fixture::at(Stage::on(cluster, store, cli).await).await);
+    every_command_answers(&Fixture::at(EscrowFixture::on(cluster, store, cli).await).await);
 }
 
 fn every_command_answers<S>(fixture: &Fixture<S>) {
@@ -199,8 +202,8 @@ fn every_command_answers<S>(fixture: &Fixture<S>) {
 /// A key is in one answer, once, and in no log line.
 #[tokio::test]
 async fn a_secret_is_printed_once() {
-    let fixture = Fixture::at(Stage::new().await).await;
-    let cli = fixture.stage.cli.clone().env("RUST_LOG", "trace");
+    let fixture = Fixture::at(EscrowFixture::new().await).await;
+    let cli = fixture.escrow_fixture.cli.clone().env("RUST_LOG", "trace");
     let id = account(&cli);
     let args = ["api-key", "create", "--account", &id, "--mode", "live", "--json"];
     let made = cli.run(&args);
@@ -227,8 +230,8 @@ async fn a_secret_is_printed_once() {
 
 #[tokio::test]
 async fn without_a_store_every_command_that_needs_one_is_refused() {
-    let fixture = Fixture::at(Stage::new().await).await;
-    fixture.stage.redis.kill9();
+    let fixture = Fixture::at(EscrowFixture::new().await).await;
+    fixture.escrow_fixture.redis.kill9();
     for Case { command, good, .. } in cases() {
         let Some(good) = good else { continue };
         let code = match command {

@@ -1,15 +1,15 @@
 //! One master of a cluster has a wrong clock, and others do not. A wire in front of it changes the time in its replies.
 
-use crate::fixture::{MASTERS, SOON, World, call, cap};
+use crate::fixture::{Fixture, MASTERS, SOON, call, cap};
 use harness::{Wire, eventually, until};
 
 const DAYS: i64 = 3 * 86_400;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_master_with_a_wrong_clock_denies_all_also_while_another_is_away() {
-    let mut world = World::start(0).await;
-    let (home, node) = (world.home(), (world.home() + 1) % MASTERS);
-    let nodes = world.cluster.nodes();
+    let mut fixture = Fixture::start(0).await;
+    let (home, node) = (fixture.home(), (fixture.home() + 1) % MASTERS);
+    let nodes = fixture.cluster.nodes();
     let wire = Wire::to_port(nodes[node].port());
     let port = wire.addr().port().to_string();
     let _: String = nodes[node].command(&["CONFIG", "SET", "cluster-announce-port", &port]);
@@ -19,14 +19,14 @@ async fn one_master_with_a_wrong_clock_denies_all_also_while_another_is_away() {
         nodes.iter().all(knows)
     })
     .await;
-    world.edges.push(world.edge());
-    let elsewhere = world.resident_on((node + 1) % MASTERS, cap(None)).await;
+    fixture.edges.push(fixture.edge());
+    let elsewhere = fixture.resident_on((node + 1) % MASTERS, cap(None)).await;
     let other = (0..MASTERS)
         .find(|at| ![home, node].contains(at))
         .expect("a third");
-    let third = world.resident_on(other, cap(None)).await;
-    let edge = &world.edges[0];
-    let admin = world.admin("auto");
+    let third = fixture.resident_on(other, cap(None)).await;
+    let edge = &fixture.edges[0];
+    let admin = fixture.admin("auto");
     let denied = async |key: &str| {
         let caller = edge.caller(key);
         until("a denial", async || {
@@ -59,12 +59,12 @@ async fn one_master_with_a_wrong_clock_denies_all_also_while_another_is_away() {
     approved(&elsewhere.key).await;
 
     // Without the node of the ledger's record, the other nodes serve and are still checked.
-    world.cluster.nodes()[home].pause();
+    fixture.cluster.nodes()[home].pause();
     approved(&third.key).await;
     wire.move_clock(-DAYS);
     denied(&third.key).await;
     wire.move_clock(0);
-    world.cluster.nodes()[home].resume();
+    fixture.cluster.nodes()[home].resume();
     approved(&third.key).await;
     eventually("a server that is ready", SOON, async || {
         (admin.ops("/readyz")?.0 == 200).then_some(())

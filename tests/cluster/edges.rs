@@ -1,7 +1,7 @@
 //! One, two and four edges on a cluster: accounts on every node, and each limit used up to the nano, however many edges
 //! decide.
 
-use crate::fixture::{COST, MASTERS, World, call, cap};
+use crate::fixture::{COST, Fixture, MASTERS, call, cap};
 use futures::StreamExt;
 use futures::stream;
 
@@ -13,16 +13,16 @@ const AT_ONCE: usize = 32;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limit_holds_on_any_number_of_edges() {
-    let world = World::start(4).await;
+    let fixture = Fixture::start(4).await;
     for edges in [1, 2, 4] {
         let mut residents = Vec::new();
         for node in 0..MASTERS {
-            residents.push(world.resident_on(node, cap(Some(ROOM as u64 * COST))).await);
+            residents.push(fixture.resident_on(node, cap(Some(ROOM as u64 * COST))).await);
         }
-        let before = world.upstream.arrived();
+        let before = fixture.upstream.arrived();
         let calls = (0..CALLS * residents.len()).map(|number| {
             let resident = number % residents.len();
-            let caller = world.edges[number / residents.len() % edges].caller(&residents[resident].key);
+            let caller = fixture.edges[number / residents.len() % edges].caller(&residents[resident].key);
             async move {
                 let reply = caller.chat(call(&format!("{edges} edges, call {number}"))).await;
                 let reason = reply.header("x-service-reason").unwrap_or_default().to_owned();
@@ -42,9 +42,9 @@ async fn a_limit_holds_on_any_number_of_edges() {
             assert_eq!(resident.agent.counters().await.day_nanos, ROOM as u64 * COST);
             assert_eq!(resident.agent.open_holds().await, 0);
         }
-        assert_eq!(world.upstream.arrived() - before, ROOM * residents.len());
+        assert_eq!(fixture.upstream.arrived() - before, ROOM * residents.len());
     }
-    for node in &world.cluster.nodes()[..MASTERS] {
+    for node in &fixture.cluster.nodes()[..MASTERS] {
         assert!(node.calls("evalsha") > 0, "each node decides for its accounts");
     }
 }

@@ -1,7 +1,7 @@
 //! A master of the cluster is lost, or hands over, while calls go on: its accounts are denied until its replica has
 //! taken over, the others are served all the time, and nothing is forwarded that was not approved and charged.
 
-use crate::fixture::{COST, MASTERS, Resident, World, accept, cap};
+use crate::fixture::{COST, Fixture, MASTERS, Resident, accept, cap};
 use crate::load::{Load, charged, forwarded, gap, words};
 use harness::until;
 use std::time::{Duration, Instant};
@@ -18,37 +18,37 @@ const HELD_UP: Duration = Duration::from_secs(10);
 const FEW: usize = 20;
 
 /// Two accounts on the node that is lost or hands over, the second with a cap, and one on each of the others.
-async fn residents(world: &World, node: usize) -> Vec<Resident> {
+async fn residents(fixture: &Fixture, node: usize) -> Vec<Resident> {
     let mut all = vec![
-        world.resident_on(node, cap(None)).await,
-        world.resident_on(node, cap(Some(ROOM * COST))).await,
+        fixture.resident_on(node, cap(None)).await,
+        fixture.resident_on(node, cap(Some(ROOM * COST))).await,
     ];
     for other in (0..MASTERS).filter(|other| *other != node) {
-        all.push(world.resident_on(other, cap(None)).await);
+        all.push(fixture.resident_on(other, cap(None)).await);
     }
     all
 }
 
-async fn no_overspend_through(node_is_home: bool, act: impl FnOnce(&World, usize)) {
-    let world = World::start(2).await;
-    let home = world.home();
+async fn no_overspend_through(node_is_home: bool, act: impl FnOnce(&Fixture, usize)) {
+    let fixture = Fixture::start(2).await;
+    let home = fixture.home();
     let node = if node_is_home { home } else { (home + 1) % MASTERS };
-    let residents = residents(&world, node).await;
+    let residents = residents(&fixture, node).await;
     let everybody: Vec<usize> = (0..residents.len()).collect();
     let others: Vec<usize> = (2..residents.len()).collect();
-    let load = Load::start(&world, &residents);
+    let load = Load::start(&fixture, &residents);
     load.approvals(&everybody, SOME, Instant::now()).await;
     let began = Instant::now();
-    act(&world, node);
+    act(&fixture, node);
     let replaced = Instant::now();
     load.approvals(&others, SOME, replaced).await;
-    accepted_where_writes_were_lost(&world, &residents[..2], &load, replaced).await;
+    accepted_where_writes_were_lost(&fixture, &residents[..2], &load, replaced).await;
     let outcomes = load.end().await;
 
-    let calls = forwarded(&world, residents.len(), &outcomes);
+    let calls = forwarded(&fixture, residents.len(), &outcomes);
     let mut lost = Vec::new();
     for (at, (resident, calls)) in residents.iter().zip(&calls).enumerate() {
-        let charged = charged(&world, resident, *calls).await;
+        let charged = charged(&fixture, resident, *calls).await;
         assert!(charged <= *calls, "{charged} calls charged of {calls}");
         assert!(
             at < 2 || charged == *calls,
@@ -64,7 +64,7 @@ async fn no_overspend_through(node_is_home: bool, act: impl FnOnce(&World, usize
         lost[1]
     );
     for resident in others {
-        let logs: Vec<String> = world
+        let logs: Vec<String> = fixture
             .edges
             .iter()
             .flat_map(|edge| complaints(&edge.logs()))
@@ -98,11 +98,20 @@ async fn no_overspend_through(node_is_home: bool, act: impl FnOnce(&World, usize
 
 /// Waits for approvals of the first resident. If the replica had not received a write when its master died, the account
 /// is refused until the operator accepts it, which happens here.
-async fn accepted_where_writes_were_lost(world: &World, residents: &[Resident], load: &Load, since: Instant) {
+async fn accepted_where_writes_were_lost(
+    fixture: &Fixture,
+    residents: &[Resident],
+    load: &Load,
+    since: Instant,
+) {
     until("approvals of the account", async || {
-        if world.edges.iter().any(|edge| edge.logs().contains("lost writes")) {
+        if fixture
+            .edges
+            .iter()
+            .any(|edge| edge.logs().contains("lost writes"))
+        {
             for resident in residents {
-                accept(world, &resident.agent.account);
+                accept(fixture, &resident.agent.account);
             }
         }
         let outcomes = load.so_far();
@@ -115,14 +124,14 @@ async fn accepted_where_writes_were_lost(world: &World, residents: &[Resident], 
 }
 
 /// Kills the master and waits until its replica serves its slots.
-fn kill(world: &World, node: usize) {
-    world.cluster.lose(node, &slot_key(world, node));
+fn kill(fixture: &Fixture, node: usize) {
+    fixture.cluster.lose(node, &slot_key(fixture, node));
 }
 
 /// Some key whose slot the master at `node` serves.
-fn slot_key(world: &World, node: usize) -> String {
+fn slot_key(fixture: &Fixture, node: usize) -> String {
     let mut names = (0..).map(|number| format!("slot-{number}"));
-    let found = names.find(|name| world.cluster.holder_known_to(0, name) == Some(node));
+    let found = names.find(|name| fixture.cluster.holder_known_to(0, name) == Some(node));
     found.expect("a key")
 }
 
@@ -138,10 +147,10 @@ async fn so_does_the_master_of_the_ledgers_own_record() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_that_hands_over_loses_nothing() {
-    no_overspend_through(false, |world, node| {
-        let replica = world.cluster.replica_of(node);
-        let key = slot_key(world, node);
-        world.cluster.hand_over(&key, replica);
+    no_overspend_through(false, |fixture, node| {
+        let replica = fixture.cluster.replica_of(node);
+        let key = slot_key(fixture, node);
+        fixture.cluster.hand_over(&key, replica);
     })
     .await;
 }

@@ -26,7 +26,7 @@ pub const MASTERS: usize = 3;
 /// Maximum number of accounts made until one is on the wanted node.
 const TRIES: usize = 200;
 
-pub struct World {
+pub struct Fixture {
     pub cluster: RedisCluster,
     pub store: Store,
     pub seed: Seed,
@@ -55,7 +55,7 @@ pub fn cap(daily: Option<u64>) -> CapPolicy {
     }
 }
 
-impl World {
+impl Fixture {
     /// A cluster of masters with replicas, and this many edges.
     pub async fn start(edges: usize) -> Self {
         Self::on(RedisCluster::start_replicated(MASTERS), edges).await
@@ -65,7 +65,7 @@ impl World {
         let store = Store::open(&cluster.url(), Duration::from_secs(5)).expect("the cluster");
         let seed = Seed::new(&store).await;
         let upstream = Upstream::start(|_| Answer::chat_with_usage(Value::Null));
-        let mut world = Self {
+        let mut fixture = Self {
             cluster,
             store,
             seed,
@@ -73,9 +73,9 @@ impl World {
             edges: Vec::new(),
         };
         for _ in 0..edges {
-            world.edges.push(world.edge());
+            fixture.edges.push(fixture.edge());
         }
-        world
+        fixture
     }
 
     pub fn edge(&self) -> Edge {
@@ -167,8 +167,8 @@ impl World {
 }
 
 /// Accepts the account's present state, as the operator does.
-pub fn accept(world: &World, account: &SeedAccount) {
-    let cli = Cli::new(ADMIN, world.cluster.url());
+pub fn accept(fixture: &Fixture, account: &SeedAccount) {
+    let cli = Cli::new(ADMIN, fixture.cluster.url());
     let accepted = cli.json(&["store", "accept", "--account", &account.id]);
     assert_eq!(accepted["accepted"], 1, "{accepted}");
 }

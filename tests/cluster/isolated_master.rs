@@ -1,7 +1,7 @@
 //! A master that is cut off from its cluster while processes still reach it, and whose replica takes over.
 
 use crate::deposits::Depositor;
-use crate::fixture::{MASTERS, World, accept, call, cap};
+use crate::fixture::{Fixture, MASTERS, accept, call, cap};
 use domain::mode::Mode;
 use harness::{RedisCluster, SeedAccount, until};
 use serde_json::{Value, json};
@@ -22,16 +22,16 @@ fn balance(reply: &Value) -> Option<u64> {
 }
 
 /// Whether the look-up `key` is on the master at `node`.
-fn is_on(world: &World, node: usize, key: &str) -> bool {
-    world.cluster.holder_known_to(0, key) == Some(node)
+fn is_on(fixture: &Fixture, node: usize, key: &str) -> bool {
+    fixture.cluster.holder_known_to(0, key) == Some(node)
 }
 
 /// An API key whose look-up is on the master at `node`.
-async fn key_on(world: &World, node: usize, account: &SeedAccount) -> String {
+async fn key_on(fixture: &Fixture, node: usize, account: &SeedAccount) -> String {
     for _ in 0..TRIES {
         let key = account.api_key(Mode::Test).await;
         let hash = crypto::sha256_hex(key.as_bytes());
-        if is_on(world, node, &keys::api_key_lookup(&hash)) {
+        if is_on(fixture, node, &keys::api_key_lookup(&hash)) {
             return key;
         }
     }
@@ -39,45 +39,45 @@ async fn key_on(world: &World, node: usize, account: &SeedAccount) -> String {
 }
 
 /// References of deposits whose look-ups are on the master at `node`.
-fn references(world: &World, node: usize) -> std::vec::IntoIter<String> {
+fn references(fixture: &Fixture, node: usize) -> std::vec::IntoIter<String> {
     let all = (0..TRIES).map(|number| format!("cut-{number}"));
-    let there = all.filter(|reference| is_on(world, node, &keys::deposit_lookup(reference)));
+    let there = all.filter(|reference| is_on(fixture, node, &keys::deposit_lookup(reference)));
     there.collect::<Vec<_>>().into_iter()
 }
 
 /// Asserts that the first conclusive ledger check finds no violation.
-async fn assert_clean(world: &World) {
-    let document = crate::lost_master::conclusion(world).await;
+async fn assert_clean(fixture: &Fixture) {
+    let document = crate::lost_master::conclusion(fixture).await;
     assert_eq!(document["violations"], json!([]), "{document}");
 }
 
 /// Admin server and edge are on the side of the isolated master, and reach nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_isolated_master_confirms_no_change_and_stops() {
-    let mut world = World::on(RedisCluster::start_wired(MASTERS), 0).await;
+    let mut fixture = Fixture::on(RedisCluster::start_wired(MASTERS), 0).await;
     // Requests need the ledger's record, so its master is the isolated one.
-    let node = world.home();
-    let replica = world.cluster.replica_of(node);
-    world.edges.push(world.edge());
-    let account = world.account_on(node).await;
-    let key = key_on(&world, node, &account).await;
-    let resident = world.resident_on(node, cap(None)).await;
-    let admin = world.admin("auto");
+    let node = fixture.home();
+    let replica = fixture.cluster.replica_of(node);
+    fixture.edges.push(fixture.edge());
+    let account = fixture.account_on(node).await;
+    let key = key_on(&fixture, node, &account).await;
+    let resident = fixture.resident_on(node, cap(None)).await;
+    let admin = fixture.admin("auto");
     let depositor = Depositor {
         account: account.clone(),
         caller: admin.caller(&key),
     };
-    let agent = world.edges[0].caller(&resident.key);
-    let mut references = references(&world, node);
+    let agent = fixture.edges[0].caller(&resident.key);
+    let mut references = references(&fixture, node);
     let first = references.next().expect("a reference");
     depositor.must_deposit(&first).await;
     assert_eq!(agent.chat(call("before")).await.status, 200);
-    world.cluster.wait_in_step(replica);
+    fixture.cluster.wait_in_step(replica);
 
-    world.cluster.isolate(node, true, true);
+    fixture.cluster.isolate(node, true, true);
     let (mut sent, mut stale_reads, mut lost_calls, mut rounds) = (Vec::new(), 0, 0, 0);
     while rounds < ROUNDS {
-        let has_stopped = world.cluster.has_stopped(node);
+        let has_stopped = fixture.cluster.has_stopped(node);
         let read = depositor.caller.get("/v1/wallet").await;
         let reference = references.next().expect("a reference");
         let change = depositor.deposit(&reference).await;
@@ -101,18 +101,18 @@ async fn an_isolated_master_confirms_no_change_and_stops() {
         tokio::time::sleep(PAUSE).await;
     }
     let record = account.keys.record();
-    world.cluster.wait_for_holder(&record, replica, &[node]);
+    fixture.cluster.wait_for_holder(&record, replica, &[node]);
     println!(
         "{} changes refused, {stale_reads} reads and {lost_calls} calls before it stopped",
         sent.len()
     );
 
-    world.cluster.reunite();
-    world.cluster.wait_for_holder(&record, replica, &[]);
-    world.found_again(&record).await;
+    fixture.cluster.reunite();
+    fixture.cluster.wait_for_holder(&record, replica, &[]);
+    fixture.found_again(&record).await;
     // The servers saw versions that are gone, and refuse both accounts until the operator accepts them.
-    accept(&world, &account);
-    accept(&world, &resident.agent.account);
+    accept(&fixture, &account);
+    accept(&fixture, &resident.agent.account);
     for reference in &sent {
         until("an acknowledged deposit", async || {
             let reply = depositor.deposit(reference).await;
@@ -133,29 +133,29 @@ async fn an_isolated_master_confirms_no_change_and_stops() {
         agent.chat(call("after")).await.status == 200
     })
     .await;
-    assert_clean(&world).await;
+    assert_clean(&fixture).await;
 }
 
 /// Two admin servers reach every node. One still has the isolated master in its slot map, and that master serves for
 /// longer than the test; the other server acknowledges a change on the new master.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_with_an_old_map_shows_no_balance_from_before_an_acknowledged_change() {
-    let world = World::on(RedisCluster::start_wired(MASTERS), 0).await;
-    let node = (world.home() + 1) % MASTERS;
-    let replica = world.cluster.replica_of(node);
-    let account = world.account_on(node).await;
+    let fixture = Fixture::on(RedisCluster::start_wired(MASTERS), 0).await;
+    let node = (fixture.home() + 1) % MASTERS;
+    let replica = fixture.cluster.replica_of(node);
+    let account = fixture.account_on(node).await;
     let key = account.api_key(Mode::Test).await;
-    let old = world.admin("auto");
+    let old = fixture.admin("auto");
     let depositor = Depositor {
         account: account.clone(),
         caller: old.caller(&key),
     };
     depositor.must_deposit("before").await;
-    world.cluster.wait_in_step(replica);
+    fixture.cluster.wait_in_step(replica);
 
-    world.cluster.isolate(node, false, false);
+    fixture.cluster.isolate(node, false, false);
     let record = account.keys.record();
-    world.cluster.wait_for_holder(&record, replica, &[node]);
+    fixture.cluster.wait_for_holder(&record, replica, &[node]);
     let reply = depositor.caller.get("/v1/wallet").await;
     assert_eq!(
         (reply.status, balance(&reply.json())),
@@ -163,7 +163,7 @@ async fn a_server_with_an_old_map_shows_no_balance_from_before_an_acknowledged_c
         "nothing is newer"
     );
 
-    let new = world.admin_at_once("auto");
+    let new = fixture.admin_at_once("auto");
     let other = Depositor {
         account: account.clone(),
         caller: new.caller(&key),
@@ -172,7 +172,7 @@ async fn a_server_with_an_old_map_shows_no_balance_from_before_an_acknowledged_c
         other.deposit("acknowledged").await.status == 200
     })
     .await;
-    assert!(!world.cluster.has_stopped(node));
+    assert!(!fixture.cluster.has_stopped(node));
     for round in 0..ROUNDS {
         let read = depositor.caller.get("/v1/wallet").await;
         let is_current = read.status == 200 && balance(&read.json()) == Some(2);
@@ -181,9 +181,9 @@ async fn a_server_with_an_old_map_shows_no_balance_from_before_an_acknowledged_c
         assert!(change.status == 503, "{round}: {}", change.text());
     }
 
-    world.cluster.reunite();
-    world.cluster.wait_for_holder(&record, replica, &[]);
-    world.found_again(&record).await;
+    fixture.cluster.reunite();
+    fixture.cluster.wait_for_holder(&record, replica, &[]);
+    fixture.found_again(&record).await;
     for round in 0..ROUNDS {
         until("an acknowledged deposit", async || {
             let reply = depositor.deposit(&format!("old-{round}")).await;
@@ -199,5 +199,5 @@ async fn a_server_with_an_old_map_shows_no_balance_from_before_an_acknowledged_c
         "{}",
         reply.text()
     );
-    assert_clean(&world).await;
+    assert_clean(&fixture).await;
 }

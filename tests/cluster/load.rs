@@ -1,6 +1,6 @@
 //! Callers that do not stop, and the outcome of each of their calls.
 
-use crate::fixture::{COST, Resident, World, call};
+use crate::fixture::{COST, Fixture, Resident, call};
 use harness::until;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -37,16 +37,16 @@ pub struct Load {
 
 impl Load {
     /// One caller for each resident and edge.
-    pub fn start(world: &World, residents: &[Resident]) -> Self {
+    pub fn start(fixture: &Fixture, residents: &[Resident]) -> Self {
         static NAMES: AtomicUsize = AtomicUsize::new(0);
         let mut load = Self {
             outcomes: Arc::default(),
             stop: Arc::default(),
             callers: Vec::new(),
-            edges: world.edges.len(),
+            edges: fixture.edges.len(),
         };
         for (at, resident) in residents.iter().enumerate() {
-            for (edge, server) in world.edges.iter().enumerate() {
+            for (edge, server) in fixture.edges.iter().enumerate() {
                 let caller = server.caller(&resident.key);
                 let (outcomes, stop) = (Arc::clone(&load.outcomes), Arc::clone(&load.stop));
                 load.callers.push(tokio::spawn(async move {
@@ -118,9 +118,9 @@ impl Drop for Load {
 }
 
 /// Number of arrivals of each call at the provider.
-fn arrivals(world: &World) -> HashMap<String, usize> {
+fn arrivals(fixture: &Fixture) -> HashMap<String, usize> {
     let mut found = HashMap::new();
-    for request in world.upstream.requests() {
+    for request in fixture.upstream.requests() {
         let body: serde_json::Value = serde_json::from_slice(&request.body).expect("a body");
         let name = body["messages"][0]["content"]
             .as_str()
@@ -132,8 +132,8 @@ fn arrivals(world: &World) -> HashMap<String, usize> {
 }
 
 /// Nothing reached the provider twice or without an approval; returns how many calls of each resident did.
-pub fn forwarded(world: &World, residents: usize, outcomes: &[Outcome]) -> Vec<u64> {
-    let arrivals = arrivals(world);
+pub fn forwarded(fixture: &Fixture, residents: usize, outcomes: &[Outcome]) -> Vec<u64> {
+    let arrivals = arrivals(fixture);
     let mut of = vec![0; residents];
     for outcome in outcomes {
         let arrived = arrivals.get(&outcome.name).copied().unwrap_or(0);
@@ -150,13 +150,13 @@ pub fn forwarded(world: &World, residents: usize, outcomes: &[Outcome]) -> Vec<u
 }
 
 /// Waits until nothing of this resident is under way; returns how many of its `calls` calls are charged in the end.
-pub async fn charged(world: &World, resident: &Resident, calls: u64) -> u64 {
-    world.found_again(&resident.agent.account.keys.record()).await;
+pub async fn charged(fixture: &Fixture, resident: &Resident, calls: u64) -> u64 {
+    fixture.found_again(&resident.agent.account.keys.record()).await;
     let (mut last, mut same) = (None, 0);
     until("an end of what is under way", async || {
         let counters = resident.agent.counters().await;
         let quiet =
-            world.edges.iter().map(pending).sum::<u64>() == 0 && resident.agent.open_holds().await == 0;
+            fixture.edges.iter().map(pending).sum::<u64>() == 0 && resident.agent.open_holds().await == 0;
         same = if last == Some(counters) && quiet {
             same + 1
         } else {

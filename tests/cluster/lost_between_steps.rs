@@ -9,10 +9,12 @@
 //!
 //! | change | steps |
 //! |---|---|
-//! | transfer to another account | payer `transfer_out`, payee `transit_arrive`, \[payer `HDEL` row, payee `PEXPIRE` mark\] |
+//! | transfer to another account | payer `transfer_out`, payee `transit_arrive`, \[payer `HDEL` row, payee `PEXPIRE`
+//! mark\] |
 //! | escrow create | payer `escrow_create`, payee `escrow_list`, \[payer `HDEL` row\] |
 //! | release by the payer; end of a dispute, to either | payer `escrow_resolve`, payee `transit_arrive`, \[as above\] |
-//! | release or dispute by the payee | payee `intent_claim`, payer `escrow_resolve`, payee `transit_arrive`, \[as above\] |
+//! | release or dispute by the payee | payee `intent_claim`, payer `escrow_resolve`, payee `transit_arrive`, \[as
+//! above\] |
 //! | pending deposit | look-up `lookup_note`, account `deposit_make`, look-up `lookup_note` |
 //! | account create | e-mail `lookup_join`, list `lookup_note`, account `account_create`, e-mail `lookup_join` |
 //! | user create | e-mail `lookup_join`, account `account_add_user`, e-mail `lookup_join` |
@@ -28,8 +30,8 @@
 mod call;
 mod stopped_change;
 
-use crate::fixture::{MASTERS, PATIENCE_MS, SOON, World};
-use crate::lost_lookup::fixture::{Fixture, holder, key_on};
+use crate::fixture::{Fixture, MASTERS, PATIENCE_MS, SOON};
+use crate::lost_lookup::fixture::{LookupFixture, holder, key_on};
 use crate::lost_master::{accept_all, conclusion};
 use futures::{StreamExt, stream};
 use harness::{Admin, Daemon, Gate, RedisCluster, until};
@@ -64,7 +66,7 @@ fn load_scripts(cluster: &RedisCluster) {
 /// Sends these changes at the same time, and waits until each is at its gate or has failed.
 fn send_to_gates<'scope, 'a>(
     scope: &'scope Scope<'scope, '_>,
-    world: &World,
+    fixture: &Fixture,
     changes: &'scope mut [Midway<'a>],
 ) -> Vec<Sent<'scope>>
 where
@@ -72,7 +74,7 @@ where
 {
     let send = |midway: &'scope mut Midway<'a>| {
         let (gate, goes_on, runtime) = (midway.gate.clone(), midway.goes_on, Handle::current());
-        world.cluster.put_gate(&gate);
+        fixture.cluster.put_gate(&gate);
         let sent = scope.spawn(move || runtime.block_on(midway.send()));
         (gate, goes_on, sent)
     };
@@ -89,32 +91,32 @@ where
 }
 
 /// Stops every change, loses the master at `node`, and lets the changes continue. Returns how many were stopped.
-fn lose_midway(world: &World, changes: &mut [Midway<'_>], node: usize) -> usize {
-    let replica = world.cluster.replica_of(node);
-    let key = key_on(world, node);
+fn lose_midway(fixture: &Fixture, changes: &mut [Midway<'_>], node: usize) -> usize {
+    let replica = fixture.cluster.replica_of(node);
+    let key = key_on(fixture, node);
     let mut stopped = 0;
     std::thread::scope(|scope| {
         let mut all = Vec::new();
         for changes in changes.chunk_by_mut(|one, other| one.is_distinct() && other.is_distinct()) {
             for some in changes.chunks_mut(AT_ONCE) {
-                all.extend(send_to_gates(scope, world, some));
+                all.extend(send_to_gates(scope, fixture, some));
             }
         }
         stopped = all.iter().filter(|(gate, ..)| gate.stopped() > 0).count();
         for at in 0..MASTERS {
-            world.cluster.wait_in_step(world.cluster.replica_of(at));
+            fixture.cluster.wait_in_step(fixture.cluster.replica_of(at));
         }
         std::thread::sleep(ON_THE_WIRE);
-        world.cluster.cut_off(replica);
+        fixture.cluster.cut_off(replica);
         let (before, after): (Vec<_>, Vec<_>) = all
             .into_iter()
             .partition(|(_, at, _)| *at == AlwaysAllowed::Before);
         go_on(before);
-        world.cluster.lose(node, &key);
+        fixture.cluster.lose(node, &key);
         go_on(after);
     });
-    world.cluster.restart(node);
-    world.cluster.wait_for_replica(node);
+    fixture.cluster.restart(node);
+    fixture.cluster.wait_for_replica(node);
     stopped
 }
 
@@ -134,9 +136,9 @@ async fn wait_until_ready(servers: &[&Daemon]) {
 }
 
 /// Returns the acknowledged changes whose loss goes unnoticed.
-async fn lost_silently(world: &World, changes: &[Midway<'_>]) -> Vec<String> {
-    let check = conclusion(world).await["violations"].to_string();
-    let young = world.admin("auto");
+async fn lost_silently(fixture: &Fixture, changes: &[Midway<'_>]) -> Vec<String> {
+    let check = conclusion(fixture).await["violations"].to_string();
+    let young = fixture.admin("auto");
     let mut silent = Vec::new();
     for midway in changes.iter().filter(|midway| midway.is_acknowledged) {
         let Subject::Outside(change) = &midway.subject else {
@@ -156,46 +158,50 @@ async fn lost_silently(world: &World, changes: &[Midway<'_>]) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn a_change_is_done_once_whichever_master_is_lost_between_its_steps() {
-    let world = World::on(RedisCluster::start_wired(MASTERS), 1).await;
-    load_scripts(&world.cluster);
+    let fixture = Fixture::on(RedisCluster::start_wired(MASTERS), 1).await;
+    load_scripts(&fixture.cluster);
     // This master holds the list of accounts.
-    let node = holder(&world, store::keys::ACCOUNTS);
-    let admins: Vec<Admin> = (0..SERVERS).map(|_| world.patient_admin("auto")).collect();
+    let node = holder(&fixture, store::keys::ACCOUNTS);
+    let admins: Vec<Admin> = (0..SERVERS).map(|_| fixture.patient_admin("auto")).collect();
     let mut fixtures = Vec::new();
     for admin in &admins {
-        fixtures.push(Fixture::new(&world, admin, "auto").await.patient(PATIENCE_MS));
+        fixtures.push(
+            LookupFixture::new(&fixture, admin, "auto")
+                .await
+                .patient(PATIENCE_MS),
+        );
     }
-    let operator = world
+    let operator = fixture
         .operator("auto")
         .env("TOLLGATE_STORE__TIMEOUT_MS", PATIENCE_MS);
 
     let mut changes = stopped_change::outside(&fixtures, node).await;
     let money = stopped_change::money().into_iter().enumerate();
     let money =
-        money.map(|(at, what)| Midway::of_money((&world, &admins[at % SERVERS], &operator), what, node));
+        money.map(|(at, what)| Midway::of_money((&fixture, &admins[at % SERVERS], &operator), what, node));
     changes.extend(stream::iter(money).buffered(AT_ONCE).collect::<Vec<_>>().await);
     let began = Instant::now();
     println!("prepared {} changes", changes.len());
-    let stopped = lose_midway(&world, &mut changes, node);
+    let stopped = lose_midway(&fixture, &mut changes, node);
     println!("{stopped} stopped and went on in {:?}", began.elapsed());
     // On a busy machine a change may fail before its gate.
     assert!(stopped * 10 >= changes.len() * 9, "{stopped} changes stopped");
     let mut servers: Vec<&Daemon> = admins.iter().map(|admin| &**admin).collect();
-    servers.push(&world.edges[0]);
+    servers.push(&fixture.edges[0]);
     wait_until_ready(&servers).await;
 
     let acknowledged = changes.iter().filter(|midway| midway.is_acknowledged).count();
     println!("{acknowledged} of {} acknowledged", changes.len());
-    let mut wrong = lost_silently(&world, &changes).await;
-    accept_all(&world);
+    let mut wrong = lost_silently(&fixture, &changes).await;
+    accept_all(&fixture);
     wrong.extend(done_once(&mut changes));
     println!("repeated after {:?}", began.elapsed());
-    for fixture in &fixtures {
+    for lookup_fixture in &fixtures {
         let here = changes.iter().filter_map(|midway| match &midway.subject {
-            Subject::Outside(change) if change.is_of(fixture) => Some(change),
+            Subject::Outside(change) if change.is_of(lookup_fixture) => Some(change),
             _ => None,
         });
-        wrong.extend(fixture.counted_twice(here).await);
+        wrong.extend(lookup_fixture.counted_twice(here).await);
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     let mut tidied = 0;
@@ -205,7 +211,7 @@ async fn a_change_is_done_once_whichever_master_is_lost_between_its_steps() {
         }
     }
     println!("{tidied} e-mails led to an account that was not made");
-    let check = conclusion(&world).await;
+    let check = conclusion(&fixture).await;
     assert_eq!(check["ok"], json!(true), "{check}");
 }
 

@@ -2,7 +2,7 @@
 //! Calls through an edge that has not seen them do not hide the loss. Where an admin server runs, such an edge denies
 //! the accounts until the operator accepts them.
 
-use crate::fixture::{ADMIN, MASTERS, SOON, World, accept, call, cap};
+use crate::fixture::{ADMIN, Fixture, MASTERS, SOON, accept, call, cap};
 use domain::mode::Mode;
 use harness::{Admin, Caller, Cli, Edge, SeedAgent, eventually, until};
 use serde_json::{Value, json};
@@ -28,8 +28,8 @@ struct Victim {
 }
 
 impl Victim {
-    async fn on(world: &World, node: usize, lost: Lost) -> Self {
-        let agent = world.resident_on(node, cap(None)).await.agent;
+    async fn on(fixture: &Fixture, node: usize, lost: Lost) -> Self {
+        let agent = fixture.resident_on(node, cap(None)).await.agent;
         let (key_id, key) = agent.virtual_key_with_id().await;
         let api_key = agent.account.api_key(Mode::Live).await;
         Self {
@@ -74,22 +74,22 @@ impl Victim {
 }
 
 /// Makes victims on the master at `node`. Its replica is cut off before the changes; the first of two edges sees them.
-async fn changed(world: &World, admin: &Admin, node: usize) -> [Victim; 2] {
-    let replica = world.cluster.replica_of(node);
+async fn changed(fixture: &Fixture, admin: &Admin, node: usize) -> [Victim; 2] {
+    let replica = fixture.cluster.replica_of(node);
     let victims = [
-        Victim::on(world, node, Lost::Freeze).await,
-        Victim::on(world, node, Lost::Revocation).await,
+        Victim::on(fixture, node, Lost::Freeze).await,
+        Victim::on(fixture, node, Lost::Revocation).await,
     ];
     for victim in &victims {
-        for edge in &world.edges {
+        for edge in &fixture.edges {
             assert_eq!(victim.caller(edge).chat(call("before")).await.status, 200);
         }
     }
-    world.cluster.wait_in_step(replica);
-    world.cluster.cut_off(replica);
+    fixture.cluster.wait_in_step(replica);
+    fixture.cluster.cut_off(replica);
     for victim in &victims {
         victim.change(admin).await;
-        let met = victim.caller(&world.edges[0]).chat(call("met")).await;
+        let met = victim.caller(&fixture.edges[0]).chat(call("met")).await;
         assert_eq!(met.status, victim.refusal(), "{:?}: {}", victim.lost, met.text());
     }
     victims
@@ -109,8 +109,8 @@ async fn is_denied(edge: &Edge, victim: &Victim) {
 }
 
 /// The accounts that `ledger check` reports for lost writes.
-fn named(world: &World) -> String {
-    let output = Cli::new(ADMIN, world.cluster.url()).run(&["ledger", "check", "--json"]);
+fn named(fixture: &Fixture) -> String {
+    let output = Cli::new(ADMIN, fixture.cluster.url()).run(&["ledger", "check", "--json"]);
     let document: Value = serde_json::from_str(&output.stdout).expect("a document");
     let violations = document["violations"].as_array().expect("a list");
     let versions = violations
@@ -134,16 +134,16 @@ async fn is_refused(admin: &Admin, victim: &Victim) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_of_the_agent_do_not_make_up_for_what_was_lost() {
-    let world = World::start(2).await;
-    let node = (world.home() + 1) % MASTERS;
-    let admin = world.admin("auto");
-    let victims = changed(&world, &admin, node).await;
+    let fixture = Fixture::start(2).await;
+    let node = (fixture.home() + 1) % MASTERS;
+    let admin = fixture.admin("auto");
+    let victims = changed(&fixture, &admin, node).await;
     // Only edges run while the agents continue.
     drop(admin);
-    world.cluster.lose(node, &victims[0].record());
+    fixture.cluster.lose(node, &victims[0].record());
     for victim in &victims {
-        world.found_again(&victim.record()).await;
-        let caller = victim.caller(&world.edges[1]);
+        fixture.found_again(&victim.record()).await;
+        let caller = victim.caller(&fixture.edges[1]);
         for number in 0..CALLS {
             until("a call that the edge approves", async || {
                 let reply = caller.chat(call(&format!("lost {number}"))).await;
@@ -151,10 +151,10 @@ async fn calls_of_the_agent_do_not_make_up_for_what_was_lost() {
             })
             .await;
         }
-        is_denied(&world.edges[0], victim).await;
+        is_denied(&fixture.edges[0], victim).await;
     }
-    let check = named(&world);
-    let young = world.admin("auto");
+    let check = named(&fixture);
+    let young = fixture.admin("auto");
     for victim in &victims {
         assert!(
             check.contains(&victim.agent.account.id),
@@ -164,27 +164,27 @@ async fn calls_of_the_agent_do_not_make_up_for_what_was_lost() {
         is_refused(&young, victim).await;
     }
     for victim in &victims {
-        accept(&world, &victim.agent.account);
-        let served = victim.caller(&world.edges[0]).chat(call("accepted")).await;
+        accept(&fixture, &victim.agent.account);
+        let served = victim.caller(&fixture.edges[0]).chat(call("accepted")).await;
         assert_eq!(served.status, 200, "{:?}: {}", victim.lost, served.text());
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_edge_that_had_not_met_it_stops_until_the_operator_accepts() {
-    let world = World::start(2).await;
-    let node = (world.home() + 1) % MASTERS;
-    let admin = world.admin("auto");
-    let victims = changed(&world, &admin, node).await;
-    world.cluster.lose(node, &victims[0].record());
+    let fixture = Fixture::start(2).await;
+    let node = (fixture.home() + 1) % MASTERS;
+    let admin = fixture.admin("auto");
+    let victims = changed(&fixture, &admin, node).await;
+    fixture.cluster.lose(node, &victims[0].record());
     for victim in &victims {
-        is_denied(&world.edges[1], victim).await;
+        is_denied(&fixture.edges[1], victim).await;
     }
-    let arrived = world.upstream.arrived();
+    let arrived = fixture.upstream.arrived();
     drop(admin);
 
     // The operator's commands work, and do not hide the loss.
-    let cli = Cli::new(ADMIN, world.cluster.url());
+    let cli = Cli::new(ADMIN, fixture.cluster.url());
     let command = |verb: &str, victim: &Victim| {
         let (account, agent) = (&victim.agent.account.id, &victim.agent.id);
         let _: Value = cli.json(&["agent", verb, "--account", account, "--agent", agent]);
@@ -192,12 +192,12 @@ async fn an_edge_that_had_not_met_it_stops_until_the_operator_accepts() {
     for victim in &victims {
         command("freeze", victim);
         command("unfreeze", victim);
-        let denied = victim.caller(&world.edges[1]).chat(call("held")).await;
+        let denied = victim.caller(&fixture.edges[1]).chat(call("held")).await;
         assert_eq!(denied.status, 503, "{:?}: {}", victim.lost, denied.text());
     }
-    let check = named(&world);
+    let check = named(&fixture);
     // A server that starts later finds the loss, and so an edge that starts later learns of it.
-    let (young, late) = (world.admin("auto"), world.edge());
+    let (young, late) = (fixture.admin("auto"), fixture.edge());
     for victim in &victims {
         assert!(
             check.contains(&victim.agent.account.id),
@@ -208,14 +208,14 @@ async fn an_edge_that_had_not_met_it_stops_until_the_operator_accepts() {
     }
     until("a list that names both", async || {
         let mut get = redis::cmd("GET");
-        let list: Option<String> = world.store.command(get.arg(REFUSED)).await.ok().flatten();
+        let list: Option<String> = fixture.store.command(get.arg(REFUSED)).await.ok().flatten();
         let list = list.unwrap_or_default();
         victims
             .iter()
             .all(|victim| list.contains(&format!("{} lost_writes ", victim.agent.account.id)))
     })
     .await;
-    assert_eq!(world.upstream.arrived(), arrived, "nothing was forwarded");
+    assert_eq!(fixture.upstream.arrived(), arrived, "nothing was forwarded");
     for victim in &victims {
         is_denied(&late, victim).await;
     }
@@ -223,13 +223,13 @@ async fn an_edge_that_had_not_met_it_stops_until_the_operator_accepts() {
     // The first call after the acceptance is decided as any other.
     for victim in &victims {
         command("freeze", victim);
-        accept(&world, &victim.agent.account);
-        for edge in world.edges.iter().chain([&late]) {
+        accept(&fixture, &victim.agent.account);
+        for edge in fixture.edges.iter().chain([&late]) {
             let frozen = victim.caller(edge).chat(call("frozen")).await;
             assert_eq!(frozen.status, 403, "{:?}: {}", victim.lost, frozen.text());
         }
         command("unfreeze", victim);
-        let served = victim.caller(&world.edges[1]).chat(call("accepted")).await;
+        let served = victim.caller(&fixture.edges[1]).chat(call("accepted")).await;
         assert_eq!(served.status, 200, "{:?}: {}", victim.lost, served.text());
     }
 }
@@ -248,24 +248,24 @@ const OTHERS: &[(&str, &str)] = &[
 /// ledger.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_change_of_any_kind_is_noticed_by_the_next_request() {
-    let world = World::start(0).await;
-    let node = (world.home() + 1) % MASTERS;
-    let admin = world.admin("auto");
-    let replica = world.cluster.replica_of(node);
+    let fixture = Fixture::start(0).await;
+    let node = (fixture.home() + 1) % MASTERS;
+    let admin = fixture.admin("auto");
+    let replica = fixture.cluster.replica_of(node);
     let mut changed = Vec::new();
     for (path, body) in OTHERS {
-        let agent = world.resident_on(node, cap(None)).await.agent;
+        let agent = fixture.resident_on(node, cap(None)).await.agent;
         let caller = admin.caller(&agent.account.api_key(Mode::Live).await);
         changed.push((path.replace("{agent}", &agent.id), body, agent, caller));
     }
-    world.cluster.wait_in_step(replica);
-    world.cluster.cut_off(replica);
+    fixture.cluster.wait_in_step(replica);
+    fixture.cluster.cut_off(replica);
     for (path, body, _, caller) in &changed {
         let body: Value = serde_json::from_str(body).unwrap();
         let reply = caller.post(&format!("/v1{path}"), body).await;
         assert!(reply.status < 300, "{path}: {}", reply.text());
     }
-    world.cluster.lose(node, &changed[0].2.account.keys.record());
+    fixture.cluster.lose(node, &changed[0].2.account.keys.record());
     for (path, _, agent, caller) in &changed {
         let reply = eventually("an answer of the new master", SOON, async || {
             let reply = caller.get("/v1/agents").await;
@@ -274,7 +274,7 @@ async fn a_lost_change_of_any_kind_is_noticed_by_the_next_request() {
         .await;
         assert_eq!(reply.status, 503, "{path}: {}", reply.text());
     }
-    let check = named(&world);
+    let check = named(&fixture);
     for (path, _, agent, _) in &changed {
         assert!(check.contains(&agent.account.id), "{path}: {check}");
     }

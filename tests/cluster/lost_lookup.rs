@@ -7,18 +7,18 @@
 pub mod fixture;
 mod witness;
 
-use crate::fixture::{MASTERS, World};
+use crate::fixture::{Fixture, MASTERS};
 use crate::lost_master::conclusion;
-use fixture::{Change, EACH, Fixture, LookupKind};
+use fixture::{Change, EACH, LookupFixture, LookupKind};
 use harness::{Admin, Daemon, until};
 use serde_json::json;
 
 /// Prepares all changes whose look-ups are on the master at `node`, without sending them.
-async fn prepared<'a>(fixture: &'a Fixture<'a>, node: usize) -> Vec<Change<'a>> {
+async fn prepared<'a>(lookup_fixture: &'a LookupFixture<'a>, node: usize) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     for kind in LookupKind::ALL {
         for _ in 0..kind.count() {
-            changes.push(Change::prepare(fixture, kind, node).await);
+            changes.push(Change::prepare(lookup_fixture, kind, node).await);
         }
     }
     changes
@@ -34,11 +34,11 @@ async fn send(changes: &mut [Change<'_>]) -> usize {
 }
 
 /// Loses the master at `node`, and brings it back as the replica of its successor.
-async fn lose(world: &World, admin: &Admin, node: usize) {
-    world.cluster.lose(node, &fixture::key_on(world, node));
-    world.cluster.nodes()[node].restart();
-    world.cluster.wait_for_replica(node);
-    let servers = [&**admin, &*world.edges[0]];
+async fn lose(fixture: &Fixture, admin: &Admin, node: usize) {
+    fixture.cluster.lose(node, &fixture::key_on(fixture, node));
+    fixture.cluster.nodes()[node].restart();
+    fixture.cluster.wait_for_replica(node);
+    let servers = [&**admin, &*fixture.edges[0]];
     until("servers that are ready", async || {
         let is_ready = |server: &&Daemon| server.ops("/readyz").is_some_and(|(status, _)| status == 200);
         servers.iter().all(is_ready)
@@ -49,21 +49,21 @@ async fn lose(world: &World, admin: &Admin, node: usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn an_acknowledged_look_up_is_there_whichever_master_is_lost() {
-    let world = World::start(1).await;
-    let admin = world.admin("auto");
-    let fixture = Fixture::new(&world, &admin, "auto").await;
+    let fixture = Fixture::start(1).await;
+    let admin = fixture.admin("auto");
+    let lookup_fixture = LookupFixture::new(&fixture, &admin, "auto").await;
     let (mut all, mut unconfirmed) = (Vec::new(), 0);
     for node in 0..MASTERS {
-        let mut before = prepared(&fixture, node).await;
-        let mut after = prepared(&fixture, node).await;
+        let mut before = prepared(&lookup_fixture, node).await;
+        let mut after = prepared(&lookup_fixture, node).await;
         for later in node..MASTERS {
-            world.cluster.wait_in_step(world.cluster.replica_of(later));
+            fixture.cluster.wait_in_step(fixture.cluster.replica_of(later));
         }
         let confirmed = send(&mut before).await;
         assert_eq!(confirmed, before.len(), "with a replica in step");
-        world.cluster.cut_off(world.cluster.replica_of(node));
+        fixture.cluster.cut_off(fixture.cluster.replica_of(node));
         unconfirmed += after.len() - send(&mut after).await;
-        lose(&world, &admin, node).await;
+        lose(&fixture, &admin, node).await;
         all.extend(before);
         all.extend(after);
         for change in &mut all {
@@ -74,33 +74,33 @@ async fn an_acknowledged_look_up_is_there_whichever_master_is_lost() {
     for change in &all {
         wrong.extend(change.lacks().await);
     }
-    wrong.extend(fixture.counted_twice(&all).await);
+    wrong.extend(lookup_fixture.counted_twice(&all).await);
     println!(
         "{} changes, {unconfirmed} of them not acknowledged without the replica",
         all.len()
     );
     assert!(unconfirmed > 0, "no look-up was on a master without its replica");
     assert!(wrong.is_empty(), "{wrong:#?}");
-    let check = conclusion(&world).await;
+    let check = conclusion(&fixture).await;
     assert_eq!(check["ok"], json!(true), "{check}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn a_look_up_that_async_lost_is_noticed_by_the_next_request_and_by_the_check() {
-    let world = World::start(1).await;
+    let fixture = Fixture::start(1).await;
     // This master holds the list of accounts.
-    let node = fixture::holder(&world, store::keys::ACCOUNTS);
-    let admin = world.admin("async");
-    let fixture = Fixture::new(&world, &admin, "async").await;
-    let mut changes = prepared(&fixture, node).await;
-    world.cluster.wait_in_step(world.cluster.replica_of(node));
-    world.cluster.cut_off(world.cluster.replica_of(node));
+    let node = fixture::holder(&fixture, store::keys::ACCOUNTS);
+    let admin = fixture.admin("async");
+    let lookup_fixture = LookupFixture::new(&fixture, &admin, "async").await;
+    let mut changes = prepared(&lookup_fixture, node).await;
+    fixture.cluster.wait_in_step(fixture.cluster.replica_of(node));
+    fixture.cluster.cut_off(fixture.cluster.replica_of(node));
     let acknowledged = send(&mut changes).await;
     assert_eq!(acknowledged, changes.len(), "async waits for no replica");
-    lose(&world, &admin, node).await;
+    lose(&fixture, &admin, node).await;
 
-    let check = conclusion(&world).await;
+    let check = conclusion(&fixture).await;
     assert_eq!(check["ok"], json!(false), "{check}");
     let violations = check["violations"].as_array().expect("a list");
     let named: Vec<String> = violations

@@ -8,7 +8,7 @@ pub mod acknowledged_change;
 pub mod kind;
 pub mod party;
 
-use crate::fixture::{ADMIN, MASTERS, SOON, World};
+use crate::fixture::{ADMIN, Fixture, MASTERS, SOON};
 use acknowledged_change::{Row, Sent};
 use futures::future::{join, join_all};
 use harness::{Admin, Cli, eventually};
@@ -17,33 +17,33 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// All rows, before any request is sent.
-async fn prepared(world: &World, admin: &Admin, (durability, node): (&str, usize)) -> Vec<Row> {
-    let operator = world.operator(durability);
+async fn prepared(fixture: &Fixture, admin: &Admin, (durability, node): (&str, usize)) -> Vec<Row> {
+    let operator = fixture.operator(durability);
     let mut made = Vec::new();
     for row in rows() {
-        made.push(Row::prepare((world, admin, &operator), row, node).await);
+        made.push(Row::prepare((fixture, admin, &operator), row, node).await);
     }
     made
 }
 
 /// All rows on a cluster whose replica of `node` is cut off. No request was sent yet.
-async fn cut_off(world: &World, admin: &Admin, (durability, node): (&str, usize)) -> Vec<Row> {
-    let made = prepared(world, admin, (durability, node)).await;
-    let replica = world.cluster.replica_of(node);
-    world.cluster.wait_in_step(replica);
-    world.cluster.cut_off(replica);
+async fn cut_off(fixture: &Fixture, admin: &Admin, (durability, node): (&str, usize)) -> Vec<Row> {
+    let made = prepared(fixture, admin, (durability, node)).await;
+    let replica = fixture.cluster.replica_of(node);
+    fixture.cluster.wait_in_step(replica);
+    fixture.cluster.cut_off(replica);
     made
 }
 
 /// Asserts that each row is done once when its request is repeated after the loss. Returns how many were acknowledged
 /// before.
-async fn each_is_done_once((world, admin): (&World, &Admin), rows: &[Row], replies: &[Sent]) -> usize {
+async fn each_is_done_once((fixture, admin): (&Fixture, &Admin), rows: &[Row], replies: &[Sent]) -> usize {
     for (row, sent) in rows.iter().zip(replies) {
         let is_safe = row.kind.is_confirmed() || sent.status != 200 || row.stands_or_is_missed(admin).await;
         assert!(is_safe, "{}: lost, and nobody notices", row.name());
     }
     // A server may have read an unconfirmed write that is now gone; it refuses the account until `store accept`.
-    accept_all(world);
+    accept_all(fixture);
     let mut acknowledged = 0;
     let mut wrong = Vec::new();
     let again = join_all(rows.iter().map(Row::repeat_until_acknowledged)).await;
@@ -63,7 +63,7 @@ async fn each_is_done_once((world, admin): (&World, &Admin), rows: &[Row], repli
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let check = conclusion(world).await;
+    let check = conclusion(fixture).await;
     assert_eq!(check["ok"], json!(true), "{check}");
     acknowledged
 }
@@ -82,9 +82,9 @@ async fn no_number_is_given_twice(rows: &[Row]) {
 }
 
 /// The document of the first conclusive check.
-pub async fn conclusion(world: &World) -> Value {
+pub async fn conclusion(fixture: &Fixture) -> Value {
     eventually("a conclusion", SOON, async || {
-        let output = Cli::new(ADMIN, world.cluster.url()).run(&["ledger", "check", "--json"]);
+        let output = Cli::new(ADMIN, fixture.cluster.url()).run(&["ledger", "check", "--json"]);
         let document: Value = serde_json::from_str(&output.stdout).expect("a document");
         let open = document["inconclusive"]
             .as_array()
@@ -100,22 +100,22 @@ pub async fn conclusion(world: &World) -> Value {
     .await
 }
 
-pub fn accept_all(world: &World) {
-    let accepted = Cli::new(ADMIN, world.cluster.url()).json(&["store", "accept"]);
+pub fn accept_all(fixture: &Fixture) {
+    let accepted = Cli::new(ADMIN, fixture.cluster.url()).json(&["store", "accept"]);
     assert!(accepted["accepted"].as_u64() > Some(0), "{accepted}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn what_auto_acknowledged_is_there_once_whichever_master_is_lost() {
-    let world = World::start(0).await;
-    let node = (world.home() + 1) % MASTERS;
-    let admin = world.admin("auto");
-    let rows = cut_off(&world, &admin, ("auto", node)).await;
+    let fixture = Fixture::start(0).await;
+    let node = (fixture.home() + 1) % MASTERS;
+    let admin = fixture.admin("auto");
+    let rows = cut_off(&fixture, &admin, ("auto", node)).await;
     let sending = join_all(rows.iter().map(Row::send));
     let (replies, wallets) = join(sending, join_all(rows.iter().map(Row::make_wallet))).await;
-    world.cluster.lose(node, &rows[0].payer.account.keys.record());
-    let acknowledged = each_is_done_once((&world, &admin), &rows, &replies).await;
+    fixture.cluster.lose(node, &rows[0].payer.account.keys.record());
+    let acknowledged = each_is_done_once((&fixture, &admin), &rows, &replies).await;
     // Those that change only the account whose master was not lost.
     assert!(acknowledged > 0, "nothing was acknowledged");
     for (row, wallet) in rows.iter().zip(&wallets) {
@@ -135,11 +135,11 @@ async fn what_auto_acknowledged_is_there_once_whichever_master_is_lost() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn what_auto_acknowledged_is_there_once_when_two_masters_are_lost_together() {
-    let world = World::start(0).await;
-    let node = (world.home() + 1) % MASTERS;
+    let fixture = Fixture::start(0).await;
+    let node = (fixture.home() + 1) % MASTERS;
     let both = [node, (node + 1) % MASTERS];
-    let admin = world.admin("auto");
-    let rows = prepared(&world, &admin, ("auto", node)).await;
+    let admin = fixture.admin("auto");
+    let rows = prepared(&fixture, &admin, ("auto", node)).await;
     // The payer of the first row is on the first of the two masters, the payee on the second.
     let records = [&rows[0].payer, &rows[0].payee].map(|party| party.account.keys.record());
 
@@ -149,23 +149,23 @@ async fn what_auto_acknowledged_is_there_once_when_two_masters_are_lost_together
     };
     let mut replies = send(true).await;
     for at in both {
-        world.cluster.cut_off(world.cluster.replica_of(at));
+        fixture.cluster.cut_off(fixture.cluster.replica_of(at));
     }
     for (at, reply) in &replies {
         assert_eq!(reply.status, 200, "{}: {}", rows[*at].name(), reply.text);
     }
     let confirmed = replies.len();
     replies.extend(send(false).await);
-    world
+    fixture
         .cluster
         .lose_together(&[(both[0], &records[0]), (both[1], &records[1])]);
     for record in &records {
-        world.found_again(record).await;
+        fixture.found_again(record).await;
     }
 
     replies.sort_by_key(|(at, _)| *at);
     let replies: Vec<Sent> = replies.into_iter().map(|(_, reply)| reply).collect();
-    let acknowledged = each_is_done_once((&world, &admin), &rows, &replies).await;
+    let acknowledged = each_is_done_once((&fixture, &admin), &rows, &replies).await;
     assert!(acknowledged >= confirmed, "{acknowledged}");
     println!(
         "{acknowledged} of {} acknowledged by two masters that were lost together, none of them lost",
@@ -176,18 +176,18 @@ async fn what_auto_acknowledged_is_there_once_when_two_masters_are_lost_together
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn what_async_lost_is_noticed_by_every_server_and_by_the_check() {
-    let world = World::start(0).await;
-    let node = (world.home() + 1) % MASTERS;
-    let (admin, other) = (world.admin("async"), world.admin("async"));
-    let mut rows = cut_off(&world, &admin, ("async", node)).await;
+    let fixture = Fixture::start(0).await;
+    let node = (fixture.home() + 1) % MASTERS;
+    let (admin, other) = (fixture.admin("async"), fixture.admin("async"));
+    let mut rows = cut_off(&fixture, &admin, ("async", node)).await;
     for (row, reply) in rows.iter().zip(join_all(rows.iter().map(Row::send)).await) {
         assert_eq!(reply.status, 200, "{}: {}", row.name(), reply.text);
     }
-    world.cluster.lose(node, &rows[0].payer.account.keys.record());
+    fixture.cluster.lose(node, &rows[0].payer.account.keys.record());
 
     // One server acknowledged the changes, one never saw the accounts, and one has just started.
-    let young = world.admin("async");
-    let check = conclusion(&world).await;
+    let young = fixture.admin("async");
+    let check = conclusion(&fixture).await;
     assert_eq!(check["ok"], json!(false), "{check}");
     rows.iter_mut().for_each(|row| row.reconnect(&admin));
     for row in rows.iter().filter(|row| row.kind.changes(row.victim)) {

@@ -1,7 +1,7 @@
 //! A slot moves to another master while its account is called: calls are approved or denied, never both or neither, and
 //! the ledger is exact when it is over.
 
-use crate::fixture::{COST, MASTERS, World, cap};
+use crate::fixture::{COST, Fixture, MASTERS, cap};
 use crate::load::{Load, charged, forwarded, gap, words};
 use harness::{RedisCluster, Store};
 use std::time::{Duration, Instant};
@@ -18,40 +18,40 @@ const EDGES: usize = 2;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slot_moves_under_load() {
     // No node hangs or dies here: a machine that stalls for longer than `store.timeout_ms` must not deny a call.
-    let mut world = World::start(0).await;
+    let mut fixture = Fixture::start(0).await;
     for _ in 0..EDGES {
-        world.edges.push(world.patient_edge());
+        fixture.edges.push(fixture.patient_edge());
     }
-    let from = (world.home() + 1) % MASTERS;
+    let from = (fixture.home() + 1) % MASTERS;
     let residents = [
-        world.resident_on(from, cap(None)).await,
-        world.resident_on(from, cap(Some(ROOM * COST))).await,
-        world.resident_on((from + 1) % MASTERS, cap(None)).await,
+        fixture.resident_on(from, cap(None)).await,
+        fixture.resident_on(from, cap(Some(ROOM * COST))).await,
+        fixture.resident_on((from + 1) % MASTERS, cap(None)).await,
     ];
     let to = (from + 2) % MASTERS;
-    let load = Load::start(&world, &residents);
+    let load = Load::start(&fixture, &residents);
     load.approvals(&[0, 1, 2], SOME, Instant::now()).await;
     for resident in &residents[..2] {
         let record = resident.agent.account.keys.record();
         // Two accounts may be in one slot, which the first took along.
-        if world.cluster.holder_known_to(to, &record) == Some(to) {
+        if fixture.cluster.holder_known_to(to, &record) == Some(to) {
             continue;
         }
-        let slot = world.cluster.slot(&record);
-        world.cluster.begin_move(slot, from, to);
+        let slot = fixture.cluster.slot(&record);
+        fixture.cluster.begin_move(slot, from, to);
         // The keys of a call are on both nodes now: it is refused, and tried again.
         let began = Instant::now();
         load.approvals(&[2], SOME, began).await;
-        while world.cluster.move_some(slot, from, to) > 0 {}
-        world.cluster.end_move(slot, to);
-        world.cluster.wait_for_holder(&record, to, &[]);
+        while fixture.cluster.move_some(slot, from, to) > 0 {}
+        fixture.cluster.end_move(slot, to);
+        fixture.cluster.wait_for_holder(&record, to, &[]);
     }
     load.approvals(&[0, 2], SOME, Instant::now()).await;
     let outcomes = load.end().await;
-    let calls = forwarded(&world, residents.len(), &outcomes);
+    let calls = forwarded(&fixture, residents.len(), &outcomes);
     for (resident, calls) in residents.iter().zip(&calls) {
         assert_eq!(
-            charged(&world, resident, *calls).await,
+            charged(&fixture, resident, *calls).await,
             *calls,
             "each call is charged"
         );

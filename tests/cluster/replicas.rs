@@ -3,7 +3,7 @@
 use crate::changes::{Changes, Customer};
 use crate::deposits::{Depositor, Deposits};
 use crate::disk::code;
-use crate::fixture::{ADMIN, MASTERS, SOON, World, accept};
+use crate::fixture::{ADMIN, Fixture, MASTERS, SOON, accept};
 use domain::mode::Mode;
 use harness::{Cli, RedisCluster, assert_fields, eventually, until};
 use serde_json::{Value, json};
@@ -19,13 +19,13 @@ const UNHEARD: usize = 3;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
-    let world = World::start(0).await;
-    let node = (world.home() + 1) % MASTERS;
-    let replica = world.cluster.replica_of(node);
-    let (quick, safe) = (world.admin("async"), world.admin("replicas(1)"));
-    let one = Depositor::new(&world.account_on(node).await, &quick).await;
-    let two = Depositor::new(&world.account_on(node).await, &safe).await;
-    let nodes = world.cluster.nodes();
+    let fixture = Fixture::start(0).await;
+    let node = (fixture.home() + 1) % MASTERS;
+    let replica = fixture.cluster.replica_of(node);
+    let (quick, safe) = (fixture.admin("async"), fixture.admin("replicas(1)"));
+    let one = Depositor::new(&fixture.account_on(node).await, &quick).await;
+    let two = Depositor::new(&fixture.account_on(node).await, &safe).await;
+    let nodes = fixture.cluster.nodes();
 
     // With a replica in step both acknowledge.
     one.must_deposit("one").await;
@@ -34,7 +34,7 @@ async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
     deposits.more(SOME).await;
 
     // The replica receives nothing any more.
-    world.cluster.cut_off(replica);
+    fixture.cluster.cut_off(replica);
     let lost: Vec<String> = (0..UNHEARD).map(|number| format!("lost-{number}")).collect();
     for reference in &lost {
         one.must_deposit(reference).await;
@@ -44,14 +44,14 @@ async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
         (refused.status, code(&refused)),
         (503, "NOT_CONFIRMED".to_owned())
     );
-    world.cluster.lose(node, &one.account.keys.record());
+    fixture.cluster.lose(node, &one.account.keys.record());
     let done = deposits.end().await.done;
     assert_eq!(
-        one.missing(&world.store, &lost).await,
+        one.missing(&fixture.store, &lost).await,
         lost,
         "acknowledged by async, and lost"
     );
-    let missing = two.missing(&world.store, &done).await;
+    let missing = two.missing(&fixture.store, &done).await;
     assert_eq!(
         missing,
         Vec::<String>::new(),
@@ -73,7 +73,7 @@ async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
     .await;
     assert_eq!(refused.status, 503, "{}", refused.text());
     for account in [&one.account, &two.account] {
-        accept(&world, account);
+        accept(&fixture, account);
     }
     one.must_deposit("next").await;
 
@@ -81,7 +81,7 @@ async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
     let alone = two.deposit("alone").await;
     assert_eq!((alone.status, code(&alone)), (503, "NOT_CONFIRMED".to_owned()));
     nodes[node].restart();
-    world.cluster.wait_for_replica(node);
+    fixture.cluster.wait_for_replica(node);
     let again = eventually("the same request again", SOON, async || {
         let reply = two.deposit("alone").await;
         (reply.status == 200).then_some(reply)
@@ -89,22 +89,22 @@ async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
     .await;
     assert_fields!(again.json(), { "replayed": true }, "done before, but not confirmed");
     two.must_deposit("unconfirmed").await;
-    let missing = two.missing(&world.store, &done).await;
+    let missing = two.missing(&fixture.store, &done).await;
     assert_eq!(missing, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn replicas_lose_nothing_under_load() {
-    let world = World::start(0).await;
-    let node = (world.home() + 1) % MASTERS;
-    let safe = world.admin("replicas(1)");
-    let depositor = Depositor::new(&world.account_on(node).await, &safe).await;
+    let fixture = Fixture::start(0).await;
+    let node = (fixture.home() + 1) % MASTERS;
+    let safe = fixture.admin("replicas(1)");
+    let depositor = Depositor::new(&fixture.account_on(node).await, &safe).await;
     let deposits = Deposits::start(&depositor, "load");
     deposits.more(SOME).await;
-    world.cluster.lose(node, &depositor.account.keys.record());
+    fixture.cluster.lose(node, &depositor.account.keys.record());
     let sent = deposits.end().await;
-    let missing = depositor.missing(&world.store, &sent.done).await;
+    let missing = depositor.missing(&fixture.store, &sent.done).await;
     assert_eq!(
         missing,
         Vec::<String>::new(),
@@ -115,35 +115,35 @@ async fn replicas_lose_nothing_under_load() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_kind_of_change_that_was_acknowledged_is_on_the_replica() {
-    let world = World::start(0).await;
-    let node = (world.home() + 1) % MASTERS;
-    let account = world.account_on(node).await;
-    let safe = world.admin("replicas(1)");
+    let fixture = Fixture::start(0).await;
+    let node = (fixture.home() + 1) % MASTERS;
+    let account = fixture.account_on(node).await;
+    let safe = fixture.admin("replicas(1)");
     let customer = Customer::new(&account, &safe).await;
     let changes = Changes::start(&customer);
     changes.more(FEW).await;
-    world.cluster.lose(node, &account.keys.record());
-    world.cluster.nodes()[node].restart();
-    world.cluster.wait_for_replica(node);
+    fixture.cluster.lose(node, &account.keys.record());
+    fixture.cluster.nodes()[node].restart();
+    fixture.cluster.wait_for_replica(node);
     // Unacknowledged writes may be lost; the account is then refused until the operator accepts it.
-    accept(&world, &account);
+    accept(&fixture, &account);
     changes.more(FEW).await;
     println!("none of {} changes of money lost", changes.end().await);
-    let check = Cli::new(ADMIN, world.cluster.url()).json(&["ledger", "check"]);
+    let check = Cli::new(ADMIN, fixture.cluster.url()).json(&["ledger", "check"]);
     assert_eq!(check["ok"], json!(true), "{check}");
 }
 
 /// A backup leaves the traces of a replica on a master that the cluster lists none for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_of_masters_without_replicas_delays_no_change() {
-    let world = World::on(RedisCluster::start(MASTERS), 0).await;
+    let fixture = Fixture::on(RedisCluster::start(MASTERS), 0).await;
     let make = |name: &str| {
-        let cli = Cli::new(ADMIN, world.cluster.url()).env("TOLLGATE_STORE__DURABILITY", "auto");
+        let cli = Cli::new(ADMIN, fixture.cluster.url()).env("TOLLGATE_STORE__DURABILITY", "auto");
         cli.json(&["account", "create", "--name", name, "--plan", "free"])
     };
     make("Before");
     let folder = tempfile::tempdir().expect("a folder");
-    for node in world.cluster.nodes() {
+    for node in fixture.cluster.nodes() {
         let snapshot = folder.path().join(node.port().to_string());
         let backup = Command::new("redis-cli")
             .args(["-p", &node.port().to_string(), "--rdb"])
@@ -163,10 +163,10 @@ async fn a_backup_of_masters_without_replicas_delays_no_change() {
 /// Decision D75.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_spend_that_is_not_confirmed_names_its_intent() {
-    let world = World::start(0).await;
-    let node = (world.home() + 1) % MASTERS;
-    let safe = world.admin("replicas(1)");
-    let account = world.account_on(node).await;
+    let fixture = Fixture::start(0).await;
+    let node = (fixture.home() + 1) % MASTERS;
+    let safe = fixture.admin("replicas(1)");
+    let account = fixture.account_on(node).await;
     let key = account.api_key(Mode::Test).await;
     let caller = safe.caller(&key);
     let done = async |path: &str, body: Value| {
@@ -178,7 +178,7 @@ async fn a_spend_that_is_not_confirmed_names_its_intent() {
     done("/v1/policies/ann", json!({})).await;
     let deposit = json!({ "wallet": "ann", "amount": 5, "reference": "rail" });
     done("/v1/wallet/deposits", deposit).await;
-    world.cluster.cut_off(world.cluster.replica_of(node));
+    fixture.cluster.cut_off(fixture.cluster.replica_of(node));
     let spend = json!({ "agent": "ann", "amount": 1, "idempotency_key": "spend" });
     let refused = caller.post("/v1/spend", spend.clone()).await;
     assert_eq!(
@@ -192,16 +192,16 @@ async fn a_spend_that_is_not_confirmed_names_its_intent() {
         refused.text()
     );
     // The spend ran: a server that waits for no replica finds it under that id.
-    let quick = world.admin("async");
+    let quick = fixture.admin("async");
     let again = quick.caller(&key).post("/v1/spend", spend).await;
     assert_fields!(again.json(), { "intent_id": named, "replayed": true });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_start_says_what_a_failover_may_take_back() {
-    let world = World::start(0).await;
+    let fixture = Fixture::start(0).await;
     for (durability, exposed) in [("async", 1), ("replicas(1)", 0)] {
-        let admin = world.admin(durability);
+        let admin = fixture.admin(durability);
         let logs = eventually("a line about durability", SOON, async || {
             let logs = admin.logs();
             (logs.contains("waits for no replica") || logs.contains("is acknowledged")).then_some(logs)

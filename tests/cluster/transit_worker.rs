@@ -2,25 +2,25 @@
 
 use crate::deposits::Depositor;
 use crate::disk::code;
-use crate::fixture::{ADMIN, MASTERS, SOON, World, accept};
+use crate::fixture::{ADMIN, Fixture, MASTERS, SOON, accept};
 use harness::{Cli, eventually};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_failover_can_take_back_does_not_arrive() {
-    let world = World::start(0).await;
-    let node = (world.home() + 1) % MASTERS;
-    let replica = world.cluster.replica_of(node);
-    let admin = world.admin("replicas(1)");
-    let payer = Depositor::new(&world.account_on(node).await, &admin).await;
-    let payee = Depositor::new(&world.account_on((node + 1) % MASTERS).await, &admin).await;
+    let fixture = Fixture::start(0).await;
+    let node = (fixture.home() + 1) % MASTERS;
+    let replica = fixture.cluster.replica_of(node);
+    let admin = fixture.admin("replicas(1)");
+    let payer = Depositor::new(&fixture.account_on(node).await, &admin).await;
+    let payee = Depositor::new(&fixture.account_on((node + 1) % MASTERS).await, &admin).await;
     payer.must_deposit("payer").await;
     payee.must_deposit("payee").await;
     let wallet = payee.caller.get("/v1/wallet").await.json()["user_wallet"]["walletId"].clone();
     let transfer = json!({ "from": "user", "to": wallet, "amount": "1", "idempotency_key": "transfer" });
-    let nodes = world.cluster.nodes();
+    let nodes = fixture.cluster.nodes();
 
-    world.cluster.cut_off(replica);
+    fixture.cluster.cut_off(replica);
     let reply = payer.caller.post("/v1/wallet/transfer", transfer.clone()).await;
     assert_eq!(
         (reply.status, code(&reply)),
@@ -38,16 +38,16 @@ async fn what_a_failover_can_take_back_does_not_arrive() {
     .await;
     assert_eq!(payee.balance().await, json!(1), "nothing arrived");
 
-    world.cluster.lose(node, &rows);
+    fixture.cluster.lose(node, &rows);
     nodes[node].restart();
-    world.cluster.wait_for_replica(node);
+    fixture.cluster.wait_for_replica(node);
     assert_eq!(
         nodes[replica].command::<u64>(&["HLEN", &rows]),
         0,
         "the row is lost"
     );
-    let cli = Cli::new(ADMIN, world.cluster.url());
-    accept(&world, &payer.account);
+    let cli = Cli::new(ADMIN, fixture.cluster.url());
+    accept(&fixture, &payer.account);
     assert_eq!(payer.balance().await, json!(1));
     assert_eq!(payee.balance().await, json!(1));
     let check = cli.json(&["ledger", "check"]);

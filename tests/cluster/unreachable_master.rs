@@ -1,7 +1,7 @@
 //! A master is down or hangs and is not replaced: its accounts are refused, and no other account waits for it.
 
 use crate::deposits::Depositor;
-use crate::fixture::{MASTERS, SOON, World, call, cap};
+use crate::fixture::{Fixture, MASTERS, SOON, call, cap};
 use domain::id::IdKind;
 use domain::mode::Mode;
 use harness::{RedisCluster, eventually, until};
@@ -21,11 +21,11 @@ const IN_TIME: Duration = Duration::from_secs(12);
 async fn money_elsewhere_does_not_wait_for_a_master_that_hangs() {
     let always = ["--appendonly", "yes", "--appendfsync", "always"];
     let cluster = RedisCluster::start_replicated_as("", MASTERS, &always);
-    let world = World::on(cluster, 0).await;
-    let node = (world.home() + 1) % MASTERS;
+    let fixture = Fixture::on(cluster, 0).await;
+    let node = (fixture.home() + 1) % MASTERS;
     let (here, elsewhere) = (
-        world.account_on(node).await,
-        world.account_on((node + 1) % MASTERS).await,
+        fixture.account_on(node).await,
+        fixture.account_on((node + 1) % MASTERS).await,
     );
     let mut keys = Vec::new();
     for _ in 0..KEYS {
@@ -34,9 +34,9 @@ async fn money_elsewhere_does_not_wait_for_a_master_that_hangs() {
             elsewhere.api_key(Mode::Test).await,
         ));
     }
-    world.cluster.nodes()[node].pause();
+    fixture.cluster.nodes()[node].pause();
     // The server starts now, so it never reached the master that hangs.
-    let admin = world.admin_at_once("aof");
+    let admin = fixture.admin_at_once("aof");
     let (mut one, mut other) = (None, None);
     for (key_here, key_elsewhere) in &keys {
         let caller = admin.caller(key_elsewhere);
@@ -67,7 +67,7 @@ async fn money_elsewhere_does_not_wait_for_a_master_that_hangs() {
         other.must_deposit(&format!("meanwhile-{number}")).await;
     }
     drop(waiting.await);
-    world.cluster.nodes()[node].resume();
+    fixture.cluster.nodes()[node].resume();
     until("a deposit where the master is back", async || {
         one.deposit("back").await.status == 200
     })
@@ -76,10 +76,10 @@ async fn money_elsewhere_does_not_wait_for_a_master_that_hangs() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_and_workers_go_on_for_the_accounts_of_the_others() {
-    let world = World::start(1).await;
-    let node = world.home();
-    let resident = world.resident_on((node + 1) % MASTERS, cap(None)).await;
-    let (edge, admin) = (&world.edges[0], world.admin("auto"));
+    let fixture = Fixture::start(1).await;
+    let node = fixture.home();
+    let resident = fixture.resident_on((node + 1) % MASTERS, cap(None)).await;
+    let (edge, admin) = (&fixture.edges[0], fixture.admin("auto"));
     let caller = edge.caller(&resident.key);
     let (key_id, _) = resident.agent.virtual_key_with_id().await;
     assert_eq!(caller.chat(call("before")).await.status, 200);
@@ -88,7 +88,7 @@ async fn calls_and_workers_go_on_for_the_accounts_of_the_others() {
     resident.agent.open_hold(&key_id, 1, LIFE).await;
     until("a kept hold", async || resident.agent.kept_holds().await == 1).await;
 
-    world.cluster.nodes()[node].kill9();
+    fixture.cluster.nodes()[node].kill9();
     resident.agent.open_hold(&key_id, 1, LIFE).await;
     until("a kept hold without the master", async || {
         resident.agent.kept_holds().await == 2
@@ -115,13 +115,13 @@ async fn calls_and_workers_go_on_for_the_accounts_of_the_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_waits_for_a_master_that_hangs_holds_up_nothing_else() {
-    let world = World::start(1).await;
-    let node = (world.home() + 1) % MASTERS;
+    let fixture = Fixture::start(1).await;
+    let node = (fixture.home() + 1) % MASTERS;
     let (here, elsewhere) = (
-        world.account_on(node).await,
-        world.account_on((node + 1) % MASTERS).await,
+        fixture.account_on(node).await,
+        fixture.account_on((node + 1) % MASTERS).await,
     );
-    let ledger = store::sanity::record(&world.store).await.expect("a record");
+    let ledger = store::sanity::record(&fixture.store).await.expect("a record");
     let line = |account: &str, number: usize| {
         let id = IdKind::Allow.mint(clock::now_ms()).expect("an id");
         let name = [account, "bot", &format!("r{number}"), &id];
@@ -130,11 +130,11 @@ async fn what_waits_for_a_master_that_hangs_holds_up_nothing_else() {
     };
     let mut left: String = (0..VOIDS).map(|number| line(&here.id, number)).collect();
     left.push_str(&line(&elsewhere.id, 0));
-    world.cluster.nodes()[node].pause();
-    let dir = world.edges[0].dir().join("data");
+    fixture.cluster.nodes()[node].pause();
+    let dir = fixture.edges[0].dir().join("data");
     std::fs::write(dir.join("left.opening"), left).expect("a file");
     std::fs::rename(dir.join("left.opening"), dir.join("left.pending.jsonl")).expect("a journal");
-    let pending = || world.edges[0].metric::<usize>("tollgate_proxy_pending");
+    let pending = || fixture.edges[0].metric::<usize>("tollgate_proxy_pending");
     eventually("the left voids to be taken over", SOON, async || {
         (pending()? >= VOIDS).then_some(())
     })
@@ -145,6 +145,6 @@ async fn what_waits_for_a_master_that_hangs_holds_up_nothing_else() {
     })
     .await;
     assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
-    world.cluster.nodes()[node].resume();
+    fixture.cluster.nodes()[node].resume();
     eventually("the other voids", SOON, async || (pending()? == 0).then_some(())).await;
 }

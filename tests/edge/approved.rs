@@ -1,7 +1,7 @@
 //! Approved calls: the request to the provider and the answer to the caller (specification §4.4 "Approved response",
 //! decisions D34, D35, D51, D64).
 
-use super::fixture::{PROVIDER_KEY, SOON, Stage, estimated_body, open_cap};
+use super::fixture::{Fixture, PROVIDER_KEY, SOON, estimated_body, open_cap};
 use harness::{Answer, RawClient, RawReply, Recorded, Reply};
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ fn sorted<'a>(head: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
     pairs
 }
 
-fn only(stage: &Stage) -> Recorded {
-    let mut requests = stage.upstream.requests();
+fn only(fixture: &Fixture) -> Recorded {
+    let mut requests = fixture.upstream.requests();
     assert_eq!(
-        (requests.len(), stage.upstream.arrived()),
+        (requests.len(), fixture.upstream.arrived()),
         (1, 1),
         "exactly one upstream request"
     );
@@ -27,8 +27,8 @@ fn only(stage: &Stage) -> Recorded {
 
 #[tokio::test]
 async fn the_provider_gets_the_exact_bytes_and_nothing_of_the_caller_s_secrets() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     // Odd spacing, escapes, an unpaired-looking but valid surrogate pair, a number that a re-encoder would change.
     let body = "{ \"model\" :\"nano\",\n\t\"messages\":[{\"content\":\"h\\u00e9\\ud83d\\ude00 \u{fc}\\/\",\"role\":\"user\"}],\
                 \"temperature\":0.10000, \"max_tokens\":100,\"unknown_to_us\":{\"b\":1e2,\"a\":[]} }\r\n  ";
@@ -40,12 +40,12 @@ async fn the_provider_gets_the_exact_bytes_and_nothing_of_the_caller_s_secrets()
          X-Stainless-Lang: python\r\nAccept: application/json\r\nX-Custom: a\r\nX-Custom: b\r\nIdempotency-Key: k-1\r\n",
         actor.key
     );
-    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    let mut raw = RawClient::connect(fixture.edge.addr()).await;
     raw.send_chat(&actor.key, &extra, body.as_bytes()).await;
     let reply = raw.reply(SOON).await.expect("an answer");
     assert_eq!(reply.status, 200, "{reply:?}");
 
-    let sent = only(&stage);
+    let sent = only(&fixture);
     assert_eq!(
         (sent.method.as_str(), sent.path.as_str()),
         ("POST", "/v1/chat/completions")
@@ -61,7 +61,7 @@ async fn the_provider_gets_the_exact_bytes_and_nothing_of_the_caller_s_secrets()
         ("authorization", &format!("Bearer {PROVIDER_KEY}")),
         ("content-length", &body.len().to_string()),
         ("content-type", "application/json"),
-        ("host", &stage.upstream.addr().to_string()),
+        ("host", &fixture.upstream.addr().to_string()),
         ("idempotency-key", "k-1"),
         ("user-agent", "OpenAI/Python 2.0"),
         ("x-stainless-lang", "python"),
@@ -101,17 +101,17 @@ async fn the_provider_gets_the_listed_headers_only() {
             &more,
         ),
     ] {
-        let stage = Stage::with(|options| match list {
+        let fixture = Fixture::with(|options| match list {
             None => options,
             Some(list) => options.env("TOLLGATE_UPSTREAM__FORWARD_HEADERS", list),
         })
         .await;
-        let actor = stage.actor("enterprise", open_cap()).await;
-        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        let actor = fixture.actor("enterprise", open_cap()).await;
+        let mut raw = RawClient::connect(fixture.edge.addr()).await;
         raw.send_chat(&actor.key, headers, estimated_body(100).to_string().as_bytes())
             .await;
         assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
-        let sent = sorted(only(&stage).head.lines().skip(1));
+        let sent = sorted(only(&fixture).head.lines().skip(1));
         let names = sent.iter().map(|(name, _)| name.as_str());
         let names: Vec<&str> = names.filter(|name| !ours.contains(name)).collect();
         assert_eq!(names, expected, "{list:?}");
@@ -120,10 +120,10 @@ async fn the_provider_gets_the_listed_headers_only() {
 
 #[tokio::test]
 async fn the_caller_gets_the_provider_s_answer_less_cookies_and_connection_headers() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let body = "{\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2},  \"x\": 1e2 }\n";
-    stage.upstream.set(move |_| {
+    fixture.upstream.set(move |_| {
         [
             ("Content-Type", "application/json; charset=utf-8"),
             ("X-Request-Id", "req_of_the_provider"),
@@ -147,7 +147,7 @@ async fn the_caller_gets_the_provider_s_answer_less_cookies_and_connection_heade
             answer.header(name, value)
         })
     });
-    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    let mut raw = RawClient::connect(fixture.edge.addr()).await;
     raw.send_chat(
         &actor.key,
         "X-Service-Run-Id: run-7\r\n",
@@ -192,8 +192,8 @@ async fn the_caller_gets_the_provider_s_answer_less_cookies_and_connection_heade
 
 #[tokio::test]
 async fn a_request_id_is_echoed_when_well_formed_and_made_otherwise() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let of = |reply: &Reply| reply.header("x-request-id").expect("an id").to_owned();
     let echoed = actor
         .caller
@@ -231,9 +231,9 @@ async fn a_request_id_is_echoed_when_well_formed_and_made_otherwise() {
 /// `X-Service-Overhead-Ms` is the time spent here, the provider's excluded (decision D48).
 #[tokio::test]
 async fn the_overhead_does_not_count_the_provider_s_time() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    stage
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    fixture
         .upstream
         .set(|_| Answer::chat(9, 12).delay(Duration::from_millis(3000)));
     let started = std::time::Instant::now();

@@ -1,28 +1,28 @@
 //! Changes bind the very next call on every edge: two edges that have both served the agent before, one store, no
 //! waiting.
 
-use super::fixture::{Actor, Stage, cap, estimated_body, open_cap};
+use super::fixture::{Actor, Fixture, cap, estimated_body, open_cap};
 use super::shape::{denied, refused};
 use harness::{Caller, CapPolicy, Edge};
 
 const ROUNDS: usize = 3;
 
 struct Pair {
-    stage: Stage,
+    fixture: Fixture,
     other: Edge,
 }
 
 impl Pair {
     async fn new() -> Self {
-        let stage = Stage::new().await;
-        stage.estimates_stay();
-        let other = stage.another_edge();
-        Self { stage, other }
+        let fixture = Fixture::new().await;
+        fixture.estimates_stay();
+        let other = fixture.another_edge();
+        Self { fixture, other }
     }
 
     /// An agent that both edges know already.
     async fn known(&self, plan: &str, policy: CapPolicy) -> (Actor, [Caller; 2]) {
-        let actor = self.stage.actor(plan, policy).await;
+        let actor = self.fixture.actor(plan, policy).await;
         let callers = [actor.caller.clone(), self.other.caller(&actor.key)];
         passes(&callers).await;
         (actor, callers)
@@ -83,13 +83,13 @@ async fn a_revoked_key_is_refused_at_the_next_call() {
         let (actor, callers) = pair.known("enterprise", open_cap()).await;
         let spare = actor.agent.virtual_key().await;
         actor.agent.account.revoke(&actor.key_id).await;
-        let arrived = pair.stage.upstream.arrived();
+        let arrived = pair.fixture.upstream.arrived();
         for caller in &callers {
             refused(&caller.chat(estimated_body(1)).await, 401, "invalid_api_key");
             refused(&caller.get("/v1/models").await, 401, "invalid_api_key");
         }
-        assert_eq!(pair.stage.upstream.arrived(), arrived, "nothing is forwarded");
-        passes(&[pair.stage.edge.caller(&spare), pair.other.caller(&spare)]).await;
+        assert_eq!(pair.fixture.upstream.arrived(), arrived, "nothing is forwarded");
+        passes(&[pair.fixture.edge.caller(&spare), pair.other.caller(&spare)]).await;
     }
 }
 
@@ -98,7 +98,7 @@ async fn a_replaced_provider_key_is_used_by_the_next_call() {
     let pair = Pair::new().await;
     let (actor, callers) = pair.known("enterprise", open_cap()).await;
     let last = || {
-        let request = pair.stage.upstream.requests().pop().expect("a request");
+        let request = pair.fixture.upstream.requests().pop().expect("a request");
         request.header("authorization").unwrap_or_default().to_owned()
     };
     for round in 0..ROUNDS {
@@ -122,10 +122,10 @@ async fn a_changed_plan_binds_the_next_call() {
     let pair = Pair::new().await;
     let (actor, callers) = pair.known("builder", open_cap()).await;
     let account = &actor.agent.account;
-    let newer = pair.stage.edge.equip(account.agent("newer"), open_cap()).await;
+    let newer = pair.fixture.edge.equip(account.agent("newer"), open_cap()).await;
     let newer_callers = [newer.caller.clone(), pair.other.caller(&newer.key)];
     passes(&newer_callers).await;
-    pair.stage.set_tracked(&actor.agent, 50_000_000_000);
+    pair.fixture.set_tracked(&actor.agent, 50_000_000_000);
     // Only two rounds: under the free plan a key has ten requests a minute, and those of the plan before count.
     for _ in 0..2 {
         account.set_plan("free").await;

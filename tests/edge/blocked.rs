@@ -1,6 +1,6 @@
 //! Blocked addresses at the edge (decisions D11, D63): before anything else, within seconds, without a restart.
 
-use super::fixture::{SOON, Stage, estimated_body, open_cap};
+use super::fixture::{Fixture, SOON, estimated_body, open_cap};
 use harness::{Caller, Cli, RawClient, Redis, Reply, eventually, until};
 use serde_json::json;
 use std::net::IpAddr;
@@ -45,18 +45,18 @@ async fn until_status(caller: &Caller, headers: &[(&str, &str)], status: u16) {
 
 #[tokio::test]
 async fn blocked_before_key_body_path_and_method() {
-    let stage = Stage::alone().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::alone().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let (here, there) = (
         local(&actor.caller, "127.0.0.1"),
         local(&actor.caller, "127.0.0.2"),
     );
     assert_eq!(there.chat(estimated_body(1)).await.status, 200);
-    operate(&stage.redis, "block", "127.0.0.2");
+    operate(&fixture.redis, "block", "127.0.0.2");
     until_status(&there, &[], 403).await;
-    let arrived = stage.upstream.arrived();
+    let arrived = fixture.upstream.arrived();
     for key in [actor.key.as_str(), "", "vk_live_short", "sk-x"] {
-        let there = local(&stage.edge.caller(key), "127.0.0.2");
+        let there = local(&fixture.edge.caller(key), "127.0.0.2");
         // The edge ignores the caller's own `X-Forwarded-For`.
         let spoofed = [("x-forwarded-for", "127.0.0.1")];
         blocked(&there.chat_with(&spoofed, estimated_body(1)).await);
@@ -70,14 +70,14 @@ async fn blocked_before_key_body_path_and_method() {
     }
     let response = there.get("/v1/health").await;
     assert_eq!(response.status, 200, "health is for everybody");
-    assert_eq!(stage.upstream.arrived(), arrived);
+    assert_eq!(fixture.upstream.arrived(), arrived);
     assert_eq!(here.chat(estimated_body(1)).await.status, 200);
-    let refused = stage
+    let refused = fixture
         .edge
         .metric::<u64>(r#"tollgate_proxy_refused_total{code="IP_BLOCKED"}"#);
     assert!(refused > Some(28), "{refused:?}");
 
-    operate(&stage.redis, "unblock", "127.0.0.2");
+    operate(&fixture.redis, "unblock", "127.0.0.2");
     until_status(&there, &[], 200).await;
     assert_eq!(there.chat(estimated_body(1)).await.status, 200);
 }
@@ -85,13 +85,13 @@ async fn blocked_before_key_body_path_and_method() {
 #[tokio::test]
 async fn ranges_of_both_families_behind_a_trusted_proxy() {
     let redis = Arc::new(Redis::start());
-    let stage = Stage::on(redis, |options| {
+    let fixture = Fixture::on(redis, |options| {
         options.env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8")
     })
     .await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     for range in ["203.0.113.0/24", "2001:db8::/32", "::ffff:198.51.100.7"] {
-        operate(&stage.redis, "block", range);
+        operate(&fixture.redis, "block", range);
     }
     until_status(&actor.caller, &[("x-forwarded-for", "198.51.100.7")], 403).await;
     for (address, status) in [
@@ -120,7 +120,7 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
     assert!(reply.text().contains("X-Forwarded-For"), "{}", reply.text());
     assert_eq!(actor.caller.get("/v1/health").await.status, 200);
     for range in ["203.0.113.0/24", "2001:db8::/32", "::ffff:198.51.100.7"] {
-        operate(&stage.redis, "unblock", range);
+        operate(&fixture.redis, "unblock", range);
     }
     let unreadable = [("x-forwarded-for", "unknown")];
     until_status(&actor.caller, &unreadable, 200).await;
@@ -130,11 +130,11 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
 
 #[tokio::test]
 async fn open_connections_are_judged_at_each_request() {
-    let stage = Stage::alone().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::alone().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let h2 = reqwest::Client::builder().no_proxy().http2_prior_knowledge();
     let h2 = actor.caller.clone().with_client(h2.build().unwrap());
-    let mut connection = RawClient::connect(stage.edge.addr()).await;
+    let mut connection = RawClient::connect(fixture.edge.addr()).await;
     let request = format!(
         "GET /v1/models HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\r\n",
         actor.key
@@ -143,7 +143,7 @@ async fn open_connections_are_judged_at_each_request() {
     assert_eq!(connection.reply(SOON).await.unwrap().status, 200);
     assert_eq!(h2.chat(estimated_body(1)).await.status, 200);
     for (what, status) in [("block", 403), ("unblock", 200)] {
-        operate(&stage.redis, what, "127.0.0.0/8");
+        operate(&fixture.redis, what, "127.0.0.0/8");
         until_status(&h2, &[], status).await;
         assert_eq!(h2.chat(estimated_body(1)).await.status, status);
         assert!(connection.send(&request).await);
@@ -155,21 +155,21 @@ async fn open_connections_are_judged_at_each_request() {
 #[tokio::test]
 async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_is_read() {
     let redis = Arc::new(Redis::start_durable());
-    let stage = Stage::on(Arc::clone(&redis), |options| options).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::on(Arc::clone(&redis), |options| options).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     operate(&redis, "block", "127.0.0.2");
     let there = local(&actor.caller, "127.0.0.2");
     until_status(&there, &[], 403).await;
     redis.stop();
     eventually("not ready", SOON, async || {
-        (stage.edge.ops("/readyz")?.0 == 503).then_some(())
+        (fixture.edge.ops("/readyz")?.0 == 503).then_some(())
     })
     .await;
     blocked(&there.chat(estimated_body(1)).await);
     assert_eq!(actor.caller.chat(estimated_body(1)).await.status, 503);
 
     // An edge that starts now has no list. It answers 503 to everybody, also to an invalid key.
-    let upstream = stage.upstream.base_url();
+    let upstream = fixture.upstream.base_url();
     let late = super::fixture::options(&redis, &upstream).until_alive();
     let late = harness::Edge::start(late);
     eventually("a listener", SOON, async || {
@@ -198,9 +198,9 @@ async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_i
 
 #[tokio::test]
 async fn a_forwarding_address_that_is_not_trusted_is_warned_of_once() {
-    let stage = Stage::alone().await;
-    let caller = stage.edge.caller("");
-    let warned = || stage.edge.logs().matches("X-Forwarded-For").count();
+    let fixture = Fixture::alone().await;
+    let caller = fixture.edge.caller("");
+    let warned = || fixture.edge.logs().matches("X-Forwarded-For").count();
     caller.get("/v1/models").await;
     assert_eq!(warned(), 0);
     for _ in 0..3 {
@@ -208,5 +208,5 @@ async fn a_forwarding_address_that_is_not_trusted_is_warned_of_once() {
         caller.send("GET", "/v1/models", &headers, "").await;
     }
     until("a warning", async || warned() == 1).await;
-    assert!(stage.edge.logs().contains("trusted_proxies"));
+    assert!(fixture.edge.logs().contains("trusted_proxies"));
 }

@@ -1,6 +1,6 @@
 //! Bodies that are malformed, too long or never come: 400, 413, 408 (decisions D34, D62, D63).
 
-use super::fixture::{SOON, Stage, estimated_body, open_cap};
+use super::fixture::{Fixture, SOON, estimated_body, open_cap};
 use super::shape::refused;
 use harness::RawClient;
 use serde_json::{Value, json};
@@ -33,8 +33,8 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 
 #[tokio::test]
 async fn a_malformed_body_is_a_400_that_names_the_fault() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     for (code, param, body) in BAD_BODIES {
         let reply = actor.caller.send("POST", CHAT, &[JSON], body).await;
         refused(&reply, 400, code);
@@ -55,13 +55,13 @@ async fn a_malformed_body_is_a_400_that_names_the_fault() {
         let response = actor.caller.send("POST", CHAT, headers, good.clone()).await;
         refused(&response, 400, "invalid_json");
     }
-    assert_eq!(stage.upstream.arrived(), 0);
+    assert_eq!(fixture.upstream.arrived(), 0);
 }
 
 #[tokio::test]
 async fn what_is_only_unusual_is_forwarded_as_it_is() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let with = |fields: &str| format!(r#"{{"model":"nano","messages":[{{"role":"user"}}]{fields}}}"#);
     let nested = format!(r#","x":{}{}"#, "[".repeat(127), "]".repeat(127));
     let unusual = [
@@ -77,18 +77,18 @@ async fn what_is_only_unusual_is_forwarded_as_it_is() {
         let reply = actor.caller.send("POST", CHAT, &headers, body.clone()).await;
         assert_eq!(reply.status, 200, "{body}: {reply:?}");
         assert_eq!(
-            stage.upstream.requests()[at].body,
+            fixture.upstream.requests()[at].body,
             body.as_bytes(),
             "byte for byte"
         );
     }
-    assert_eq!(stage.upstream.arrived(), unusual.len());
+    assert_eq!(fixture.upstream.arrived(), unusual.len());
 }
 
 #[tokio::test]
 async fn a_body_that_is_too_long_is_a_413() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__MAX_BODY_BYTES", "20000")).await;
-    let actor = stage.actor("free", open_cap()).await;
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_PROXY__MAX_BODY_BYTES", "20000")).await;
+    let actor = fixture.actor("free", open_cap()).await;
     let padded = |length: usize| {
         let body = estimated_body(100).to_string();
         let spaces = " ".repeat(length - body.len());
@@ -100,15 +100,15 @@ async fn a_body_that_is_too_long_is_a_413() {
     refused(&response, 413, "payload_too_large");
 
     // The length is checked before the look-up of the key, and after the check of its form (decision D63).
-    let unknown = stage.edge.caller(&format!("vk_live_{}", "0a".repeat(32)));
+    let unknown = fixture.edge.caller(&format!("vk_live_{}", "0a".repeat(32)));
     let reply = unknown.send("POST", CHAT, &[], padded(20_001)).await;
     refused(&reply, 413, "payload_too_large");
-    let shapeless = stage.edge.caller("vk_live_0a");
+    let shapeless = fixture.edge.caller("vk_live_0a");
     let reply = shapeless.send("POST", CHAT, &[], padded(20_001)).await;
     refused(&reply, 401, "invalid_api_key");
 
     // Declared too long: answered before any of the body is read, and the connection ends there.
-    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    let mut raw = RawClient::connect(fixture.edge.addr()).await;
     let head = |key: &str, framing: &str| {
         format!(
             "POST {CHAT} HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {key}\r\n\
@@ -125,7 +125,7 @@ async fn a_body_that_is_too_long_is_a_413() {
 
     // Not declared: answered once too long. Every request counts toward the rate (decision D30): the 11th is a 429.
     for count in 4..=11 {
-        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        let mut raw = RawClient::connect(fixture.edge.addr()).await;
         raw.send(head(&actor.key, "Transfer-Encoding: chunked")).await;
         let chunk = padded(16_384);
         let chunk = format!("{:x}\r\n{chunk}\r\n", chunk.len());
@@ -138,13 +138,13 @@ async fn a_body_that_is_too_long_is_a_413() {
             "request {count}: {reply:?}"
         );
     }
-    assert_eq!(stage.upstream.arrived(), 1);
+    assert_eq!(fixture.upstream.arrived(), 1);
 }
 
 #[tokio::test]
 async fn a_call_without_a_limit_is_refused_where_one_is_required() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__REQUIRE_TOKEN_LIMIT", "true")).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_PROXY__REQUIRE_TOKEN_LIMIT", "true")).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let with = |limit: &str, value: &Value| {
         let mut body = json!({ "model": "nano", "messages": [{ "role": "user", "content": "x" }] });
         body[limit] = value.clone();
@@ -156,7 +156,7 @@ async fn a_call_without_a_limit_is_refused_where_one_is_required() {
         let error = &reply.json()["error"];
         assert_eq!(error["param"], "max_completion_tokens", "{error}");
     }
-    assert_eq!(stage.upstream.arrived(), 0, "nothing is forwarded");
+    assert_eq!(fixture.upstream.arrived(), 0, "nothing is forwarded");
     for limit in ["max_tokens", "max_completion_tokens"] {
         let reply = actor.caller.chat(with(limit, &json!(9))).await;
         assert_eq!(reply.status, 200, "{}", reply.text());

@@ -2,7 +2,7 @@
 //! D64, D65). Prices are those of `prices.toml` beside this file, in nano-USD a token:
 //! `plain` 2,000 in, 500 cached, 8,000 out.
 
-use super::fixture::{Stage, amounts, open_cap, plain_call};
+use super::fixture::{Fixture, amounts, open_cap, plain_call};
 use super::shape::approved;
 use harness::Answer;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn answer(usage: &Value, tier: Option<&str>) -> Answer {
 /// One row for each input of the price that comes over HTTP. The rules themselves are rows of `price/cost/tests.rs`.
 #[tokio::test]
 async fn the_real_cost_is_exact() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     let none = json!({});
     let cached = json!({ "prompt_tokens_details": { "cached_tokens": 40 } });
     for (more, usage, tier, nanos) in [
@@ -112,9 +112,9 @@ async fn the_real_cost_is_exact() {
         // The requested model counts, not the one that the answer names; two pico-USD are one nano.
         (json!({ "model": "grain" }), usage(1, 1, &none), None, 1),
     ] {
-        let actor = stage.actor("enterprise", open_cap()).await;
+        let actor = fixture.actor("enterprise", open_cap()).await;
         let answer = answer(&usage, tier);
-        stage.upstream.set(move |_| answer.clone());
+        fixture.upstream.set(move |_| answer.clone());
         let reply = actor
             .caller
             .chat_with(&[("x-service-run-id", "r")], plain_call(&more))

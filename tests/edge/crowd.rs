@@ -1,7 +1,7 @@
 //! Many calls at once over two edges: exactly as many are approved as the limit has room for, to the nano. Each limit
 //! by itself, with the agents and keys of a plan, is in `ledger/race.rs`.
 
-use super::fixture::{Actor, Stage, cap, estimated_body};
+use super::fixture::{Actor, Fixture, cap, estimated_body};
 use harness::{Caller, CapPolicy, Edge};
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 const ESTIMATE: u64 = 1_000_000;
 
 struct Crowd {
-    stage: Stage,
+    fixture: Fixture,
     other: Edge,
 }
 
@@ -18,10 +18,10 @@ type Tally = HashMap<String, usize>;
 
 impl Crowd {
     async fn new() -> Self {
-        let stage = Stage::alone().await;
-        stage.estimates_stay();
-        let other = stage.another_edge();
-        Self { stage, other }
+        let fixture = Fixture::alone().await;
+        fixture.estimates_stay();
+        let other = fixture.another_edge();
+        Self { fixture, other }
     }
 
     fn callers(&self, actor: &Actor) -> [Caller; 2] {
@@ -54,15 +54,15 @@ async fn five_hundred_calls_share_a_daily_cap() {
     const ROOM: usize = 137;
     let crowd = Crowd::new().await;
     let policy = cap(None, Some(ROOM as u64 * ESTIMATE), None);
-    let actor = crowd.stage.actor("enterprise", policy).await;
-    let before = crowd.stage.upstream.arrived();
+    let actor = crowd.fixture.actor("enterprise", policy).await;
+    let before = crowd.fixture.upstream.arrived();
     let tally = crowd.rush(&crowd.callers(&actor), CALLS).await;
     let expected = [("approved", ROOM), ("daily_limit", CALLS - ROOM)];
     assert_eq!(
         tally,
         expected.map(|(word, count)| (word.to_owned(), count)).into()
     );
-    let forwarded = crowd.stage.upstream.arrived() - before;
+    let forwarded = crowd.fixture.upstream.arrived() - before;
     assert_eq!(forwarded, ROOM, "the provider saw the approved ones only");
     let charged = actor.agent.counters().await.day_nanos;
     assert_eq!(
@@ -78,7 +78,7 @@ async fn five_hundred_calls_share_a_daily_cap() {
 async fn mixed_estimates_never_pass_a_cap() {
     let crowd = Crowd::new().await;
     let policy: CapPolicy = cap(Some(3_000_017), Some(5_000_011), Some(4_000_037));
-    let actor = crowd.stage.actor("enterprise", policy).await;
+    let actor = crowd.fixture.actor("enterprise", policy).await;
     let callers = crowd.callers(&actor);
     let calls: Vec<_> = (0..400_u64)
         .map(|number| {

@@ -1,7 +1,7 @@
 //! The estimate of a call, to the nano, against amounts worked out by hand (specification §4.4 step 4, decisions D31,
 //! D32, D65). Prices are those of `prices.toml` beside this file, in nano-USD a token: `plain` 2,000 in, 8,000 out.
 
-use super::fixture::{Stage, TWO_TOKENS, amounts, cap, open_cap, plain_call};
+use super::fixture::{Fixture, TWO_TOKENS, amounts, cap, open_cap, plain_call};
 use super::shape::approved;
 use harness::{Answer, EdgeOptions, chat_body};
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ fn content(parts: &Value) -> Value {
 /// prices in `price/estimate/tests.rs`.
 #[tokio::test]
 async fn estimates_are_exact() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let text = json!({ "type": "text", "text": TWO_TOKENS });
     let image = json!({ "type": "image_url", "image_url": { "url": format!("data:image/png;base64,{}", "A".repeat(9999)) } });
     for (more, nanos) in [
@@ -57,8 +57,8 @@ async fn estimates_are_exact() {
 #[tokio::test]
 async fn the_shipped_prices_are_the_published_ones() {
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/config/prices.toml");
-    let stage = Stage::with(|options: EdgeOptions| options.env("TOLLGATE_PRICES__FILE", shipped)).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::with(|options: EdgeOptions| options.env("TOLLGATE_PRICES__FILE", shipped)).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     for (model, estimate, actual) in [
         ("gpt-4o-mini", 6 * 150 + 1024 * 600, 9 * 150 + 12 * 600),
         ("gpt-4o-mini-2024-07-18", 6 * 150 + 1024 * 600, 9 * 150 + 12 * 600),
@@ -86,11 +86,11 @@ async fn the_shipped_prices_are_the_published_ones() {
 /// calls at once were billed at a hundred times the run's cap.
 #[tokio::test]
 async fn empty_messages_and_parts_are_held_for_their_framing() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     let empty = json!({ "role": "user", "content": "" });
     let part = json!({ "type": "text", "text": "" });
     let predicted = json!({ "type": "content", "content": TWO_TOKENS });
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     for (more, nanos) in [
         (
             json!({ "max_tokens": 1, "messages": vec![&empty; 2000] }),
@@ -116,10 +116,10 @@ async fn empty_messages_and_parts_are_held_for_their_framing() {
 /// A crowd of such calls under a run cap that has room for one such call: one is approved, however many come at once.
 #[tokio::test]
 async fn a_crowd_of_empty_messages_stays_under_its_cap() {
-    let stage = Stage::new().await;
-    stage.upstream.set(|_| Answer::chat(8000, 1));
+    let fixture = Fixture::new().await;
+    fixture.upstream.set(|_| Answer::chat(8000, 1));
     let one = 8000 * 3000 + 12_000;
-    let actor = stage.actor("enterprise", cap(Some(one), None, None)).await;
+    let actor = fixture.actor("enterprise", cap(Some(one), None, None)).await;
     let messages = vec![json!({ "role": "user", "content": "" }); 2000];
     let body = plain_call(&json!({ "max_tokens": 1, "messages": messages }));
     let calls = (0..20).map(|_| {
@@ -137,6 +137,6 @@ async fn a_crowd_of_empty_messages_stays_under_its_cap() {
         1,
         "{statuses:?}"
     );
-    assert_eq!(stage.upstream.arrived(), 1);
+    assert_eq!(fixture.upstream.arrived(), 1);
     assert_eq!(actor.agent.counters().await.day_nanos, one);
 }

@@ -18,9 +18,9 @@ pub const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices
 pub const SOON: Duration = Duration::from_secs(20);
 
 /// Store, provider and edge.
-pub struct Stage(Installation<Edge, (), Upstream>);
+pub struct Fixture(Installation<Edge, (), Upstream>);
 
-impl Deref for Stage {
+impl Deref for Fixture {
     type Target = Installation<Edge, (), Upstream>;
 
     fn deref(&self) -> &Self::Target {
@@ -28,28 +28,28 @@ impl Deref for Stage {
     }
 }
 
-impl Stage {
+impl Fixture {
     /// The last entry of the audit log of an agent's account.
     pub async fn last_entry(&self, of: &Actor) -> Entry {
         of.agent.account.audit(Mode::Live).await.pop().expect("an entry")
     }
 
-    /// A stage on the store that the tests share. The provider answers with `usage` 9 + 12.
+    /// A fixture on the store that the tests share. The provider answers with `usage` 9 + 12.
     pub async fn new() -> Self {
         Self::with(|options| options).await
     }
 
-    /// A stage on the shared store, with other settings.
+    /// A fixture on the shared store, with other settings.
     pub async fn with(change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
         Self::on(Redis::shared(), change).await
     }
 
-    /// A stage on a store of its own.
+    /// A fixture on a store of its own.
     pub async fn alone() -> Self {
         Self::on(Arc::new(Redis::start()), |options| options).await
     }
 
-    /// A stage on this store, with other settings.
+    /// A fixture on this store, with other settings.
     pub async fn on(redis: Arc<Redis>, change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
         let installation = Installation::on(redis).await;
         Self(installation.with_edge(EDGE, |options| change(priced(options))))

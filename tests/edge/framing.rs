@@ -1,6 +1,6 @@
 //! Bodies and answers of every size and framing pass unchanged, and never to another caller (decisions D34, D35, D64).
 
-use super::fixture::{SOON, Stage, estimated_body, open_cap};
+use super::fixture::{Fixture, SOON, estimated_body, open_cap};
 use super::shape::approved;
 use harness::{Answer, RawClient, Reply};
 use serde_json::json;
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 #[tokio::test]
 async fn bodies_of_all_sizes_arrive_whole_and_once() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     // Around Pingora's 64 KiB, and far beyond it.
     for (count, length) in [100, 65_535, 65_536, 65_537, 200_000, 1 << 20, 8 << 20]
         .into_iter()
@@ -24,7 +24,7 @@ async fn bodies_of_all_sizes_arrive_whole_and_once() {
             .send("POST", "/v1/chat/completions", &[], body.clone())
             .await;
         assert_eq!(reply.status, 200, "{length}: {}", reply.text());
-        let requests = stage.upstream.requests();
+        let requests = fixture.upstream.requests();
         assert_eq!(requests.len(), count + 1);
         assert!(
             requests[count].body == body.as_bytes(),
@@ -33,7 +33,7 @@ async fn bodies_of_all_sizes_arrive_whole_and_once() {
     }
     // A body without a declared length.
     let body = format!("{}{}", estimated_body(100), " ".repeat(70_000));
-    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    let mut raw = RawClient::connect(fixture.edge.addr()).await;
     let head = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -46,7 +46,7 @@ async fn bodies_of_all_sizes_arrive_whole_and_once() {
     }
     raw.send("0\r\n\r\n").await;
     assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
-    let last = stage.upstream.requests().pop().expect("a request");
+    let last = fixture.upstream.requests().pop().expect("a request");
     assert!(last.body == body.as_bytes(), "a chunked body arrives unchanged");
     assert_eq!(
         last.header("content-length"),
@@ -58,7 +58,7 @@ async fn bodies_of_all_sizes_arrive_whole_and_once() {
 /// However the provider frames its answer, the caller gets the same bytes and the ledger the same cost.
 #[tokio::test]
 async fn answers_in_every_framing_are_passed_on_whole() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     let plain = Answer::chat(9, 12);
     let long =
         json!({ "usage": { "prompt_tokens": 9, "completion_tokens": 12 }, "pad": "x".repeat(3_000_000) });
@@ -85,7 +85,7 @@ async fn answers_in_every_framing_are_passed_on_whole() {
         ),
     ];
     for (what, answer) in cases {
-        let actor = stage.actor("enterprise", open_cap()).await;
+        let actor = fixture.actor("enterprise", open_cap()).await;
         let direct = {
             let answer = answer.clone();
             harness::Upstream::start(move |_| answer.clone())
@@ -93,8 +93,8 @@ async fn answers_in_every_framing_are_passed_on_whole() {
         let straight = harness::Caller::new(&format!("http://{}", direct.addr()), "")
             .chat(estimated_body(100))
             .await;
-        stage.upstream.set(move |_| answer.clone());
-        let before = stage.upstream.arrived();
+        fixture.upstream.set(move |_| answer.clone());
+        let before = fixture.upstream.arrived();
         let reply: Reply = actor.caller.chat(estimated_body(100)).await;
         assert_eq!(reply.status, straight.status, "{what}");
         assert!(reply.body == straight.body, "{what}: the body is the provider's");
@@ -108,15 +108,15 @@ async fn answers_in_every_framing_are_passed_on_whole() {
             "{what}"
         );
         assert_eq!(actor.agent.counters().await.day_nanos, 12, "{what}");
-        assert_eq!(stage.upstream.arrived(), before + 1, "{what}");
+        assert_eq!(fixture.upstream.arrived(), before + 1, "{what}");
     }
 }
 
 /// Answers that have no body by their status: whatever the provider announces, the connection stays in step.
 #[tokio::test]
 async fn an_answer_without_a_body_is_written_without_one() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STREAMING", "true")).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_PROXY__STREAMING", "true")).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let events = "Content-Type: text/event-stream\r\n";
     for status in ["204 No Content", "304 Not Modified"] {
         for framing in [
@@ -127,11 +127,11 @@ async fn an_answer_without_a_body_is_written_without_one() {
         ] {
             for kind in ["", events] {
                 let answer = Answer::raw(format!("HTTP/1.1 {status}\r\n{kind}{framing}")).keep_open();
-                stage.upstream.set(move |_| answer.clone());
+                fixture.upstream.set(move |_| answer.clone());
                 for stream in [false, true] {
                     let mut body = estimated_body(100);
                     body["stream"] = stream.into();
-                    let mut raw = RawClient::connect(stage.edge.addr()).await;
+                    let mut raw = RawClient::connect(fixture.edge.addr()).await;
                     assert!(raw.send_chat(&actor.key, "", body.to_string().as_bytes()).await);
                     let what = format!("{status} {kind}{framing} {stream}");
                     let reply = raw.reply(SOON).await.unwrap_or_else(|| panic!("{what}"));

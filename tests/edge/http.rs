@@ -1,6 +1,6 @@
 //! The edge as an HTTP server: health, models, odd but valid requests, and pipelining.
 
-use super::fixture::{SOON, Stage, estimated_body, open_cap};
+use super::fixture::{Fixture, SOON, estimated_body, open_cap};
 use super::shape::{denied, every_answer, refused};
 use harness::{Answer, RawClient, Redis, assert_fields};
 use serde_json::json;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 #[tokio::test]
 async fn health_says_whether_calls_can_be_decided() {
     let redis = Arc::new(Redis::start());
-    let stage = Stage::on(redis, |options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "1000")).await;
-    let anyone = stage.edge.caller("");
+    let fixture = Fixture::on(redis, |options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "1000")).await;
+    let anyone = fixture.edge.caller("");
     let check = async |status: u16, word: &str| {
         let reply = anyone.get("/v1/health").await;
         assert_eq!(reply.status, status, "{reply:?}");
@@ -27,14 +27,14 @@ async fn health_says_whether_calls_can_be_decided() {
         assert_eq!(body, expected);
     };
     check(200, "ok").await;
-    stage.redis.pause();
+    fixture.redis.pause();
     check(503, "degraded").await;
-    stage.redis.resume();
+    fixture.redis.resume();
     harness::until("health", async || anyone.get("/v1/health").await.status == 200).await;
     check(200, "ok").await;
-    stage.redis.kill9();
+    fixture.redis.kill9();
     check(503, "degraded").await;
-    assert_eq!(stage.upstream.arrived(), 0);
+    assert_eq!(fixture.upstream.arrived(), 0);
 }
 
 /// Whoever needs no key decides how often the store is read no more than by how long he keeps asking.
@@ -42,12 +42,12 @@ async fn health_says_whether_calls_can_be_decided() {
 async fn pipelined_requests_for_health_share_reads_of_the_store() {
     const CONNECTIONS: usize = 50;
     const REQUESTS: usize = 50;
-    let stage = Stage::new().await;
-    let before = stage.redis.calls("hgetall");
+    let fixture = Fixture::new().await;
+    let before = fixture.redis.calls("hgetall");
     let requests = "GET /v1/health HTTP/1.1\r\nHost: edge\r\n\r\n".repeat(REQUESTS);
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
-        connections.push(RawClient::connect(stage.edge.addr()).await);
+        connections.push(RawClient::connect(fixture.edge.addr()).await);
     }
     for raw in &mut connections {
         assert!(raw.send(&requests).await);
@@ -57,14 +57,14 @@ async fn pipelined_requests_for_health_share_reads_of_the_store() {
             assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
         }
     }
-    let reads = stage.redis.calls("hgetall") - before;
+    let reads = fixture.redis.calls("hgetall") - before;
     assert!(reads <= (CONNECTIONS * REQUESTS / 5) as u64, "{reads} reads");
 }
 
 #[tokio::test]
 async fn models_lists_what_has_a_price() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let reply = actor.caller.get("/v1/models").await;
     assert_eq!(
         (reply.status, reply.header("content-type")),
@@ -91,7 +91,7 @@ async fn models_lists_what_has_a_price() {
     for name in ["nano", "plain", "sound", "search", "seek", "grain"] {
         assert!(ids.contains(name), "{name} in {ids:?}");
     }
-    let response = stage.edge.caller("").get("/v1/models").await;
+    let response = fixture.edge.caller("").get("/v1/models").await;
     refused(&response, 401, "invalid_api_key");
     assert_eq!(
         actor.agent.counters().await.tracked_nanos,
@@ -103,8 +103,8 @@ async fn models_lists_what_has_a_price() {
 /// `GET /v1/models/{model}`, which OpenAI's clients call as `models.retrieve`.
 #[tokio::test]
 async fn one_model_is_shown_or_not_found() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     for (path, id) in [
         ("nano", "nano"),
         ("seek", "seek"),
@@ -129,25 +129,25 @@ async fn one_model_is_shown_or_not_found() {
         refused(&reply, 404, "model_not_found");
         assert_eq!(reply.json()["error"]["param"], "model", "{path}");
     }
-    let nobody = stage.edge.caller("");
+    let nobody = fixture.edge.caller("");
     refused(&nobody.get("/v1/models/nano").await, 401, "invalid_api_key");
     let response = nobody.send("POST", "/v1/models/nano", &[], "").await;
     refused(&response, 405, "method_not_allowed");
     refused(&actor.caller.get("/v1/models/").await, 404, "not_found");
-    let free = stage.actor("free", open_cap()).await;
+    let free = fixture.actor("free", open_cap()).await;
     for _ in 0..10 {
         assert_eq!(free.caller.get("/v1/models/nano").await.status, 200);
     }
     denied(&free.caller.get("/v1/models/nano").await, "rate_limited");
-    assert_eq!(stage.upstream.arrived(), 0);
+    assert_eq!(fixture.upstream.arrived(), 0);
 }
 
 #[tokio::test]
 async fn a_connection_is_kept_and_its_requests_may_follow_at_once() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let body = estimated_body(100).to_string();
-    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    let mut raw = RawClient::connect(fixture.edge.addr()).await;
     for round in 0..5 {
         assert!(
             raw.send_chat(&actor.key, "", body.as_bytes()).await,
@@ -162,21 +162,21 @@ async fn a_connection_is_kept_and_its_requests_may_follow_at_once() {
         raw.send("GET /v1/nowhere HTTP/1.1\r\nHost: edge\r\n\r\n").await;
         assert_eq!(raw.reply(SOON).await.expect("an answer").status, 404);
     }
-    assert_eq!(stage.upstream.arrived(), 5);
+    assert_eq!(fixture.upstream.arrived(), 5);
     assert_eq!(
-        stage.upstream.connections(),
+        fixture.upstream.connections(),
         1,
         "the connection to the provider is kept as well"
     );
 
-    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    let mut raw = RawClient::connect(fixture.edge.addr()).await;
     raw.send_chat(&actor.key, "Connection: close\r\n", body.as_bytes())
         .await;
     assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
     assert!(raw.closed(SOON).await, "closed when asked to");
 
     // Three requests in one write: each is answered, in order.
-    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    let mut raw = RawClient::connect(fixture.edge.addr()).await;
     let head = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: edge\r\n\r\n");
     raw.send([head("/v1/health"), head("/a"), head("/v1/health")].concat())
         .await;
@@ -191,9 +191,9 @@ async fn a_connection_is_kept_and_its_requests_may_follow_at_once() {
 /// them.
 #[tokio::test]
 async fn pipelined_calls_are_answered_in_order() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    stage.upstream.set(|request| {
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    fixture.upstream.set(|request| {
         let usage = json!({ "prompt_tokens": 9, "completion_tokens": 12 });
         Answer::json(200, json!({ "for": request.json()["user"], "usage": usage }))
     });
@@ -222,7 +222,7 @@ async fn pipelined_calls_are_answered_in_order() {
                 .collect();
             let closing =
                 call(number + 5, framing, "").replacen("Host: edge", "Host: edge\r\nConnection: close", 1);
-            let mut raw = RawClient::connect(stage.edge.addr()).await;
+            let mut raw = RawClient::connect(fixture.edge.addr()).await;
             assert!(raw.send(calls + &closing + &call(99, framing, "")).await);
             for at in 0..6 {
                 let reply = raw
@@ -241,14 +241,18 @@ async fn pipelined_calls_are_answered_in_order() {
             assert!(raw.closed(SOON).await, "what follows the close is not answered");
         }
     }
-    assert_eq!(stage.upstream.arrived() as u64, number, "each call was sent once");
+    assert_eq!(
+        fixture.upstream.arrived() as u64,
+        number,
+        "each call was sent once"
+    );
     assert_eq!(actor.agent.counters().await.day_nanos, 12 * number);
 }
 
 #[tokio::test]
 async fn a_caller_that_expects_100_continue_receives_it() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let body = estimated_body(100).to_string();
     let head = |key: &str, length: usize| {
         format!(
@@ -256,26 +260,26 @@ async fn a_caller_that_expects_100_continue_receives_it() {
              Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
         )
     };
-    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    let mut raw = RawClient::connect(fixture.edge.addr()).await;
     raw.send(head(&actor.key, body.len())).await;
     assert_eq!(raw.reply(SOON).await.expect("an interim answer").status, 100);
     raw.send(&body).await;
     assert_eq!(raw.reply(SOON).await.expect("the answer").status, 200);
-    let sent = stage.upstream.requests().pop().expect("a request");
+    let sent = fixture.upstream.requests().pop().expect("a request");
     assert_eq!(sent.header("expect"), None);
     // A key that is wrong, or a body that is too long, is refused before the body is requested.
     for (key, length, status) in [("vk_live_x", body.len(), 401), (actor.key.as_str(), 1 << 30, 413)] {
-        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        let mut raw = RawClient::connect(fixture.edge.addr()).await;
         raw.send(head(key, length)).await;
         assert_eq!(raw.reply(SOON).await.expect("an answer").status, status);
     }
-    assert_eq!(stage.upstream.arrived(), 1);
+    assert_eq!(fixture.upstream.arrived(), 1);
 }
 
 #[tokio::test]
 async fn unusual_but_valid_requests_are_understood() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let body = estimated_body(100).to_string();
     let rest = |target: &str, version: &str, headers: &str| {
         format!(
@@ -306,14 +310,14 @@ async fn unusual_but_valid_requests_are_understood() {
             "Host: whatever.test:99\r\n",
         ),
     ] {
-        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        let mut raw = RawClient::connect(fixture.edge.addr()).await;
         raw.send(rest(target, version, headers)).await;
         let reply = raw
             .reply(SOON)
             .await
             .unwrap_or_else(|| panic!("{what}: no answer"));
         assert_eq!(reply.status, 200, "{what}: {reply:?}");
-        let sent = stage.upstream.requests().pop().expect("a request");
+        let sent = fixture.upstream.requests().pop().expect("a request");
         assert_eq!(
             (sent.path.as_str(), sent.body == body.as_bytes()),
             ("/v1/chat/completions", true),
@@ -321,7 +325,7 @@ async fn unusual_but_valid_requests_are_understood() {
         );
         assert_eq!(
             sent.header("host"),
-            Some(stage.upstream.addr().to_string().as_str()),
+            Some(fixture.upstream.addr().to_string().as_str()),
             "{what}"
         );
     }

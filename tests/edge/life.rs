@@ -1,6 +1,6 @@
 //! Starting and reloading. Stopping is in tests/faults/process.rs, handing over in tests/rolling.
 
-use super::fixture::{EDGE, PRICES, SOON, Stage, amounts, estimated_body, open_cap, options};
+use super::fixture::{EDGE, Fixture, PRICES, SOON, amounts, estimated_body, open_cap, options};
 use super::shape::denied;
 use harness::{Edge, EdgeOptions, free_port, until};
 use std::fs::OpenOptions;
@@ -49,9 +49,9 @@ impl Tables {
 #[tokio::test]
 async fn sighup_takes_up_new_plans_and_prices() {
     let tables = Tables::new();
-    let stage = Stage::with(|options| tables.set(options)).await;
-    let actor = stage.actor("free", open_cap()).await;
-    let probe = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::with(|options| tables.set(options)).await;
+    let actor = fixture.actor("free", open_cap()).await;
+    let probe = fixture.actor("enterprise", open_cap()).await;
     let estimate = async || amounts(&probe.caller.chat(estimated_body(1000)).await).0;
     assert_eq!(estimate().await, 1000);
     assert_eq!(actor.caller.chat(estimated_body(1000)).await.status, 200);
@@ -67,16 +67,16 @@ async fn sighup_takes_up_new_plans_and_prices() {
         "proxy_requests_per_minute = 1\n",
     );
     assert_eq!(estimate().await, 1000, "nothing is read without a signal");
-    stage.edge.signal("HUP");
+    fixture.edge.signal("HUP");
     until("the new prices", async || estimate().await == 2000).await;
     denied(&actor.caller.chat(estimated_body(1)).await, "rate_limited");
 
     // Tables that cannot be read leave those in force.
     tables.replace("prices.toml", r#"output = "0.002""#, r#"output = "oops""#);
     tables.replace("plans.toml", "[free]", "[free");
-    stage.edge.signal("HUP");
+    fixture.edge.signal("HUP");
     until("the refusal in the log", async || {
-        let logs = stage.edge.logs();
+        let logs = fixture.edge.logs();
         logs.contains("the plans in force stay") && logs.contains("the prices in force stay")
     })
     .await;
@@ -84,28 +84,28 @@ async fn sighup_takes_up_new_plans_and_prices() {
     denied(&actor.caller.chat(estimated_body(1)).await, "rate_limited");
     tables.replace("plans.toml", "[free", "[free]");
     tables.replace("prices.toml", r#"output = "oops""#, r#"output = "0.003""#);
-    stage.edge.signal("HUP");
+    fixture.edge.signal("HUP");
     until("the repaired prices", async || estimate().await == 3000).await;
     // A plan that is gone: its accounts are denied, and both the reload and each call say why.
     tables.replace("plans.toml", "[free]", "[gratis]");
-    stage.edge.signal("HUP");
+    fixture.edge.signal("HUP");
     until("the plan that is gone", async || {
-        let logs = stage.edge.logs();
+        let logs = fixture.edge.logs();
         logs.contains(r#""removed":"[\"free\"]""#)
     })
     .await;
     denied(&actor.caller.chat(estimated_body(1)).await, "service_unavailable");
-    let logs = stage.edge.logs();
+    let logs = fixture.edge.logs();
     assert!(logs.contains("the account's plan is not in plans.file"), "{logs}");
     assert_eq!(estimate().await, 3000, "other plans stay");
-    assert!(stage.edge.is_running());
+    assert!(fixture.edge.is_running());
 }
 
 /// Imported prices override the file, and running edges apply them (decisions D32, D65).
 #[tokio::test]
 async fn imported_prices_are_taken_up_without_a_restart() {
-    let stage = Stage::alone().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::alone().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let estimate = async |model: &str| {
         let mut body = estimated_body(1000);
         body["model"] = model.into();
@@ -117,7 +117,7 @@ async fn imported_prices_are_taken_up_without_a_restart() {
     let overlay = r#"{"models":{
         "nano":{"rates":{"standard":{"input":"0","output":"0.005"}}},
         "brand-new":{"rates":{"standard":{"input":"1","output":"1"}}}}}"#;
-    let _: String = stage.redis.command(&["SET", store::keys::PRICES, overlay]);
+    let _: String = fixture.redis.command(&["SET", store::keys::PRICES, overlay]);
     until("the imported prices", async || estimate("nano").await == 5000).await;
     assert_eq!(estimate("brand-new").await, 6 * 1000 + 1000 * 1000);
     assert_eq!(
@@ -200,7 +200,7 @@ async fn settings_that_cost_money_or_secrets_are_warned_of() {
     std::fs::write(&key, harness::TEST_MASTER_KEY).expect("a file");
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).expect("its mode");
     let key = key.display().to_string();
-    let stage = Stage::with(|options| {
+    let fixture = Fixture::with(|options| {
         options
             .env("TOLLGATE_SECRETS__MASTER_KEY", "")
             .env("TOLLGATE_SECRETS__MASTER_KEY_FILE", &key)
@@ -211,7 +211,7 @@ async fn settings_that_cost_money_or_secrets_are_warned_of() {
         format!("secrets.master_key_file {key}: every user of this machine may use it (mode 0644)"),
         "proxy.drain_ms (99999) is less than upstream.timeout_ms (100000)".to_owned(),
     ] {
-        let logs = stage.edge.logs();
+        let logs = fixture.edge.logs();
         let mut lines = logs.lines().filter(|line| line.contains("WARN"));
         assert!(lines.any(|line| line.contains(&said)), "{said}: {logs}");
     }
@@ -249,10 +249,10 @@ fn is_ready(ops: SocketAddr) -> bool {
 #[tokio::test]
 async fn an_edge_that_is_ready_accepts_connections() {
     const STARTS: usize = 24;
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     let starts = (0..STARTS).map(|_| {
         let [listen, ops] = [(); 2].map(|()| SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())));
-        let options = options(&stage.redis, &stage.upstream.base_url())
+        let options = options(&fixture.redis, &fixture.upstream.base_url())
             .env("TOLLGATE_PROXY__LISTEN", listen.to_string())
             .env("TOLLGATE_PROXY__OPS_LISTEN", ops.to_string());
         tokio::task::spawn_blocking(move || {

@@ -1,6 +1,6 @@
 //! The edge from outside: real processes, a real Redis, a provider that answers as the test says.
 //!
-//! * [`stage`], [`shape`]: the fixture, and the exact form of responses
+//! * [`fixture`], [`shape`]: the fixture, and the exact form of responses
 //! * [`blocked`]: blocked clients
 //! * [`denials`], [`refusals`], [`bodies`], [`order`]: responses without a forwarded call, and their precedence
 //! * [`approved`], [`framing`]: the forwarded request and its response

@@ -1,7 +1,7 @@
 //! If a call has several flaws, the documented one decides the answer (specification §4.4 "Processing order", decisions
 //! D29, D63): all pairs and triples of flaws, and each flaw with all that come after it.
 
-use super::fixture::{Stage, cap, estimated_body};
+use super::fixture::{Fixture, cap, estimated_body};
 use super::shape::denied;
 use harness::{Caller, RawClient, Reply};
 use std::time::Duration;
@@ -46,8 +46,8 @@ impl FlawSet {
 }
 
 /// Makes a call with these flaws and no others; every limit that is not among them is met exactly.
-async fn call(stage: &Stage, anyone: &Caller, flawed: FlawSet) -> Reply {
-    let account = stage.seed.account("free").await;
+async fn call(fixture: &Fixture, anyone: &Caller, flawed: FlawSet) -> Reply {
+    let account = fixture.seed.account("free").await;
     if flawed.has("plan_key_limit") {
         account.agent("older").virtual_key().await;
     }
@@ -65,15 +65,15 @@ async fn call(stage: &Stage, anyone: &Caller, flawed: FlawSet) -> Reply {
     if flawed.has("frozen") {
         agent.frozen(true).await;
     }
-    stage.set_slots(&agent, u64::from(flawed.has("plan_agent_limit")));
-    stage.set_tracked(
+    fixture.set_slots(&agent, u64::from(flawed.has("plan_agent_limit")));
+    fixture.set_tracked(
         &agent,
         FREE_TRACKED - ESTIMATE + u64::from(flawed.has("plan_limit")),
     );
     let (key_id, key) = agent.virtual_key_with_id().await;
     let requests = if flawed.has("rate_limited") { "10" } else { "9" };
     let rate = account.keys.rate(&key_id);
-    let _: String = stage.redis.command(&["SET", &rate, requests, "PX", "60000"]);
+    let _: String = fixture.redis.command(&["SET", &rate, requests, "PX", "60000"]);
     if flawed.has("revoked key") {
         account.revoke(&key_id).await;
     }
@@ -113,8 +113,8 @@ fn sets() -> Vec<u16> {
 #[tokio::test]
 async fn the_first_flaw_in_the_documented_order_answers() {
     let limit = BODY_MAX.to_string();
-    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__MAX_BODY_BYTES", limit)).await;
-    let anyone = stage.edge.caller("");
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_PROXY__MAX_BODY_BYTES", limit)).await;
+    let anyone = fixture.edge.caller("");
     let sets = sets();
     assert_eq!(
         sets.len(),
@@ -122,7 +122,7 @@ async fn the_first_flaw_in_the_documented_order_answers() {
         "all singles, pairs, triples, and eleven longer tails"
     );
     for set in sets {
-        let reply = call(&stage, &anyone, FlawSet(set)).await;
+        let reply = call(&fixture, &anyone, FlawSet(set)).await;
         let (status, name) = FLAWS[set.trailing_zeros() as usize];
         let wanted = if name.ends_with("key") && status == 401 {
             "invalid_api_key"
@@ -138,8 +138,8 @@ async fn the_first_flaw_in_the_documented_order_answers() {
             denied(&reply, name);
         }
     }
-    assert_eq!(stage.upstream.arrived(), 0, "none of them was forwarded");
-    let reply = call(&stage, &anyone, FlawSet(0)).await;
+    assert_eq!(fixture.upstream.arrived(), 0, "none of them was forwarded");
+    let reply = call(&fixture, &anyone, FlawSet(0)).await;
     assert_eq!(
         reply.status, 200,
         "without a flaw, with every limit met exactly: {reply:?}"
@@ -150,8 +150,8 @@ async fn the_first_flaw_in_the_documented_order_answers() {
 const SOON: Duration = Duration::from_secs(20);
 
 /// Sends a call of this key whose body starts with `body` and then stops. Returns status and error code of the answer.
-async fn stopped_call(stage: &Stage, key: &str, body: &str) -> (u16, String) {
-    let mut client = RawClient::connect(stage.edge.addr()).await;
+async fn stopped_call(fixture: &Fixture, key: &str, body: &str) -> (u16, String) {
+    let mut client = RawClient::connect(fixture.edge.addr()).await;
     let head = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     );
@@ -168,7 +168,7 @@ async fn stopped_call(stage: &Stage, key: &str, body: &str) -> (u16, String) {
 #[tokio::test]
 async fn the_reading_ends_by_length_or_by_time_and_what_speaks_against_the_key_goes_before() {
     let limit = BODY_MAX.to_string();
-    let stage = Stage::with(|options| {
+    let fixture = Fixture::with(|options| {
         options
             .env("TOLLGATE_PROXY__MAX_BODY_BYTES", limit)
             .env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "1000")
@@ -189,7 +189,7 @@ async fn the_reading_ends_by_length_or_by_time_and_what_speaks_against_the_key_g
             ("plan_key_limit", (402, "plan_key_limit")),
             ("rate_limited", (429, "rate_limited")),
         ] {
-            let account = stage.seed.account("free").await;
+            let account = fixture.seed.account("free").await;
             if flaw == "plan_key_limit" {
                 account.agent("older").virtual_key().await;
             }
@@ -201,7 +201,7 @@ async fn the_reading_ends_by_length_or_by_time_and_what_speaks_against_the_key_g
             let (key_id, key) = agent.virtual_key_with_id().await;
             let rate = account.keys.rate(&key_id);
             let before = if flaw == "rate_limited" { "10" } else { "5" };
-            let _: String = stage.redis.command(&["SET", &rate, before, "PX", "60000"]);
+            let _: String = fixture.redis.command(&["SET", &rate, before, "PX", "60000"]);
             if flaw == "revoked key" {
                 account.revoke(&key_id).await;
             }
@@ -210,13 +210,13 @@ async fn the_reading_ends_by_length_or_by_time_and_what_speaks_against_the_key_g
             } else {
                 key
             };
-            let (status, code) = stopped_call(&stage, &sent, body).await;
+            let (status, code) = stopped_call(&fixture, &sent, body).await;
             assert_eq!((status, &*code), expected, "{flaw}: {}", body.trim());
             if flaw.is_empty() || flaw == "no_provider_key" {
-                let counted: String = stage.redis.command(&["GET", &rate]);
+                let counted: String = fixture.redis.command(&["GET", &rate]);
                 assert_eq!(counted, "6", "counted once");
             }
         }
     }
-    assert_eq!(stage.upstream.arrived(), 0);
+    assert_eq!(fixture.upstream.arrived(), 0);
 }

@@ -1,7 +1,7 @@
 //! Requests that are wrong in themselves: every 400, 401, 404, 405, 408 and 413, in OpenAI's error shape, with nothing
 //! sent to the provider (specification "Other proxy responses", decisions D34, D39, D62, D63).
 
-use super::fixture::{Stage, estimated_body, open_cap};
+use super::fixture::{Fixture, estimated_body, open_cap};
 use super::shape::{denied, every_answer, refused};
 use harness::Reply;
 use serde_json::json;
@@ -11,9 +11,9 @@ const CHAT: &str = "/v1/chat/completions";
 
 #[tokio::test]
 async fn a_missing_wrong_or_revoked_key_is_a_401() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    let other = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    let other = fixture.actor("enterprise", open_cap()).await;
     let flipped = if actor.key.ends_with('0') { "1" } else { "0" };
     let forged = format!("{}{flipped}", &actor.key[..actor.key.len() - 1]);
     let upper = actor.key.replacen("vk_live_", "VK_LIVE_", 1);
@@ -47,7 +47,7 @@ async fn a_missing_wrong_or_revoked_key_is_a_401() {
         vec![("x-api-key", actor.key.clone()), ("x-api-key", actor.key.clone())],
         vec![("api-key", actor.key.clone())],
     ];
-    let anyone = stage.edge.caller("");
+    let anyone = fixture.edge.caller("");
     for case in cases {
         let headers: Vec<(&str, &str)> = case.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let reply = anyone.chat_with(&headers, estimated_body(1)).await;
@@ -66,14 +66,14 @@ async fn a_missing_wrong_or_revoked_key_is_a_401() {
     refused(&revoked, 401, "invalid_api_key");
     assert_eq!(revoked.body, invented.body);
     refused(&actor.caller.get("/v1/models").await, 401, "invalid_api_key");
-    assert_eq!(stage.upstream.arrived(), 0);
+    assert_eq!(fixture.upstream.arrived(), 0);
 }
 
 #[tokio::test]
 async fn both_key_headers_are_taken() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    let anyone = stage.edge.caller("");
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    let anyone = fixture.edge.caller("");
     let bearer = format!("Bearer {}", actor.key);
     let lower = format!("bearer  {}", actor.key);
     for headers in [
@@ -92,8 +92,8 @@ async fn both_key_headers_are_taken() {
 
 #[tokio::test]
 async fn other_paths_are_404_and_other_methods_405() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     for path in [
         "/",
         "/v1",
@@ -112,7 +112,7 @@ async fn other_paths_are_404_and_other_methods_405() {
     ] {
         let headers = [("api-key", actor.key.as_str())];
         let body = estimated_body(1).to_string();
-        let reply = stage.edge.caller("").send("POST", path, &headers, body).await;
+        let reply = fixture.edge.caller("").send("POST", path, &headers, body).await;
         refused(&reply, 404, "not_found");
         assert!(reply.text().contains("Use `OpenAI` with `base_url`"), "{reply:?}");
     }
@@ -130,15 +130,15 @@ async fn other_paths_are_404_and_other_methods_405() {
         assert_eq!((head.status, head.body.len()), (405, 0), "HEAD {path}: {head:?}");
         every_answer(&head);
     }
-    assert_eq!(stage.upstream.arrived(), 0);
+    assert_eq!(fixture.upstream.arrived(), 0);
 }
 
 /// The rate is a fixed minute that opens at the key's first request; every request with a known key counts (decision
 /// D30).
 #[tokio::test]
 async fn the_rate_is_a_fixed_minute_in_which_everything_counts() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("free", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("free", open_cap()).await;
     actor.agent.frozen(true).await;
     for _ in 0..3 {
         denied(&actor.caller.chat(estimated_body(1)).await, "frozen");
@@ -146,7 +146,7 @@ async fn the_rate_is_a_fixed_minute_in_which_everything_counts() {
         assert_eq!(actor.caller.get("/v1/models").await.status, 200);
     }
     // A request without a known key does not count.
-    let reply = stage.edge.caller("vk_live_x").chat(estimated_body(1)).await;
+    let reply = fixture.edge.caller("vk_live_x").chat(estimated_body(1)).await;
     refused(&reply, 401, "invalid_api_key");
     assert_eq!(actor.caller.get("/v1/health").await.status, 200);
     denied(&actor.caller.chat(estimated_body(1)).await, "frozen");
@@ -156,19 +156,19 @@ async fn the_rate_is_a_fixed_minute_in_which_everything_counts() {
     denied(&actor.caller.get("/v1/models").await, "rate_limited");
 
     let rate = actor.agent.account.keys.rate(&actor.key_id);
-    let left = || stage.redis.command::<i64>(&["PTTL", &rate]);
+    let left = || fixture.redis.command::<i64>(&["PTTL", &rate]);
     assert!(
         (1..=60_000).contains(&left()),
         "the window ends within a minute of the first request"
     );
-    let _: u64 = stage.redis.command(&["PEXPIRE", &rate, "30000"]);
+    let _: u64 = fixture.redis.command(&["PEXPIRE", &rate, "30000"]);
     denied(&actor.caller.chat(estimated_body(1)).await, "rate_limited");
     assert!(left() <= 30_000, "a denied request does not prolong the window");
-    let _: u64 = stage.redis.command(&["PEXPIRE", &rate, "1"]);
+    let _: u64 = fixture.redis.command(&["PEXPIRE", &rate, "1"]);
     tokio::time::sleep(Duration::from_millis(50)).await;
     let reply = actor.caller.chat(estimated_body(100)).await;
     assert_eq!(reply.status, 200, "the next window is open");
-    let other = stage.actor("free", open_cap()).await;
+    let other = fixture.actor("free", open_cap()).await;
     let reply = other.caller.chat(estimated_body(100)).await;
     assert_eq!(reply.status, 200, "the rate is the key's own");
 }

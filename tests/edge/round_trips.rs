@@ -1,7 +1,7 @@
 //! Commands that one call costs the store: one script before it and one after it, or one for a denial, whatever the
 //! number of accounts. Counted at the server, with its `MONITOR`.
 
-use super::fixture::{Actor, SOON, Stage, cap, estimated_body, open_cap};
+use super::fixture::{Actor, Fixture, SOON, cap, estimated_body, open_cap};
 use harness::{Redis, eventually};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,13 +101,13 @@ impl Drop for Monitor {
 
 /// Makes `count` calls of each actor, spread over both callers, and returns the store's commands meanwhile.
 async fn measure(
-    stage: &Stage,
+    fixture: &Fixture,
     monitor: &Monitor,
     actors: &[Actor],
     count: usize,
     status: u16,
 ) -> (u64, Vec<String>) {
-    monitor.take(&stage.redis).await;
+    monitor.take(&fixture.redis).await;
     for _ in 0..count {
         for actor in actors {
             let reply = actor
@@ -117,48 +117,51 @@ async fn measure(
             assert_eq!(reply.status, status, "{reply:?}");
         }
     }
-    monitor.take(&stage.redis).await
+    monitor.take(&fixture.redis).await
 }
 
 #[tokio::test]
 async fn two_scripts_for_an_approved_call_and_one_for_a_denied_one() {
-    let stage = Stage::alone().await;
-    let approved = [stage.actor("enterprise", open_cap()).await];
-    let denied = [stage.actor("enterprise", cap(None, Some(0), None)).await];
-    let monitor = Monitor::start(&stage.redis).await;
+    let fixture = Fixture::alone().await;
+    let approved = [fixture.actor("enterprise", open_cap()).await];
+    let denied = [fixture.actor("enterprise", cap(None, Some(0), None)).await];
+    let monitor = Monitor::start(&fixture.redis).await;
     // The first call of all loads the scripts.
-    let first = [stage.actor("enterprise", open_cap()).await];
-    measure(&stage, &monitor, &first, 1, 200).await;
+    let first = [fixture.actor("enterprise", open_cap()).await];
+    measure(&fixture, &monitor, &first, 1, 200).await;
     // The first call of a key looks up its owner and reads the account's plan.
-    let (scripts, others) = measure(&stage, &monitor, &approved, 1, 200).await;
+    let (scripts, others) = measure(&fixture, &monitor, &approved, 1, 200).await;
     assert_eq!((scripts, others.len()), (3, 1), "{others:?}");
-    measure(&stage, &monitor, &denied, 1, 402).await;
-    assert_eq!(measure(&stage, &monitor, &approved, 50, 200).await, (100, vec![]));
-    assert_eq!(measure(&stage, &monitor, &denied, 50, 402).await, (50, vec![]));
+    measure(&fixture, &monitor, &denied, 1, 402).await;
+    assert_eq!(
+        measure(&fixture, &monitor, &approved, 50, 200).await,
+        (100, vec![])
+    );
+    assert_eq!(measure(&fixture, &monitor, &denied, 50, 402).await, (50, vec![]));
 
     // A malformed call costs one script, which counts the request; an invented key costs nothing.
     for _ in 0..10 {
         assert_eq!(approved[0].caller.chat(serde_json::json!({})).await.status, 400);
     }
-    assert_eq!(monitor.take(&stage.redis).await, (10, vec![]));
+    assert_eq!(monitor.take(&fixture.redis).await, (10, vec![]));
     for number in 0..50 {
         let invented = format!("vk_live_{number:064x}");
         for key in [invented.as_str(), "vk_live_short", "sk-x", ""] {
-            assert_eq!(stage.edge.caller(key).chat(estimated_body(1)).await.status, 401);
+            assert_eq!(fixture.edge.caller(key).chat(estimated_body(1)).await.status, 401);
         }
     }
     assert_eq!(
-        monitor.take(&stage.redis).await,
+        monitor.take(&fixture.redis).await,
         (0, vec![]),
         "a flood of invented keys does not reach the store"
     );
     approved[0].agent.account.revoke(&approved[0].key_id).await;
-    monitor.take(&stage.redis).await;
+    monitor.take(&fixture.redis).await;
     for _ in 0..10 {
         assert_eq!(approved[0].caller.chat(estimated_body(1)).await.status, 401);
     }
     assert_eq!(
-        monitor.take(&stage.redis).await,
+        monitor.take(&fixture.redis).await,
         (10, vec![]),
         "a revoked key costs one script"
     );
@@ -166,48 +169,51 @@ async fn two_scripts_for_an_approved_call_and_one_for_a_denied_one() {
 
 #[tokio::test]
 async fn the_number_of_accounts_changes_nothing() {
-    let stage = Stage::alone().await;
+    let fixture = Fixture::alone().await;
     let client = harness::http_client();
     let mut actors = Vec::with_capacity(ACCOUNTS);
     for _ in 0..ACCOUNTS {
-        let mut actor = stage.actor("enterprise", open_cap()).await;
+        let mut actor = fixture.actor("enterprise", open_cap()).await;
         actor.caller = actor.caller.with_client(client.clone());
         actors.push(actor);
     }
-    let monitor = Monitor::start(&stage.redis).await;
-    measure(&stage, &monitor, &actors, 1, 200).await;
+    let monitor = Monitor::start(&fixture.redis).await;
+    measure(&fixture, &monitor, &actors, 1, 200).await;
     let calls = (3 * ACCOUNTS) as u64;
     assert_eq!(
-        measure(&stage, &monitor, &actors, 3, 200).await,
+        measure(&fixture, &monitor, &actors, 3, 200).await,
         (2 * calls, vec![])
     );
     for actor in &actors {
         actor.agent.cap(cap(Some(0), None, None)).await;
     }
-    assert_eq!(measure(&stage, &monitor, &actors, 3, 402).await, (calls, vec![]));
+    assert_eq!(
+        measure(&fixture, &monitor, &actors, 3, 402).await,
+        (calls, vec![])
+    );
 }
 
 /// An edge that may remember one key decides the calls of many like any other, and looks up each key's owner.
 #[tokio::test]
 async fn a_key_that_is_not_remembered_is_looked_up_again() {
     let store = Arc::new(Redis::start());
-    let stage = Stage::on(store, |options| {
+    let fixture = Fixture::on(store, |options| {
         options.env("TOLLGATE_PROXY__MAX_REMEMBERED_KEYS", "1")
     })
     .await;
     let mut actors = Vec::new();
     for _ in 0..5 {
-        actors.push(stage.actor("enterprise", open_cap()).await);
+        actors.push(fixture.actor("enterprise", open_cap()).await);
     }
-    let monitor = Monitor::start(&stage.redis).await;
-    measure(&stage, &monitor, &actors, 1, 200).await;
-    let (scripts, others) = measure(&stage, &monitor, &actors, 2, 200).await;
+    let monitor = Monitor::start(&fixture.redis).await;
+    measure(&fixture, &monitor, &actors, 1, 200).await;
+    let (scripts, others) = measure(&fixture, &monitor, &actors, 2, 200).await;
     assert_eq!(scripts, 20);
     // Nine at least: the remembered key may be the first of the round.
     assert!((9..=10).contains(&others.len()), "{others:?}");
     let is_look_up = |command: &String| command.starts_with(r#""GET" "tollgate/vk/"#);
     assert!(others.iter().all(is_look_up), "{others:?}");
-    let remembered = stage
+    let remembered = fixture
         .edge
         .metric(r#"tollgate_proxy_cache_entries{cache="owners"}"#);
     assert!(matches!(remembered, Some(0 | 1)), "{remembered:?}");

@@ -1,7 +1,7 @@
 //! Run ids (specification §4.4, decisions D38, D62): who shares the per-run limit, and who does not. How long a run is
 //! kept and counted is in `ledger/directed/runs.rs`, and through an edge in `record/dry_run.rs`.
 
-use super::fixture::{Stage, cap, estimated_body, open_cap};
+use super::fixture::{Fixture, cap, estimated_body, open_cap};
 use super::shape::{approved, denied, refused};
 use std::collections::HashSet;
 
@@ -9,14 +9,14 @@ const RUN: &str = "x-service-run-id";
 
 #[tokio::test]
 async fn calls_of_one_run_share_its_limit_and_others_do_not() {
-    let stage = Stage::new().await;
-    stage.estimates_stay();
-    let account = stage.seed.account("enterprise").await;
-    let one = stage
+    let fixture = Fixture::new().await;
+    fixture.estimates_stay();
+    let account = fixture.seed.account("enterprise").await;
+    let one = fixture
         .edge
         .equip(account.agent("one"), cap(Some(100), None, None))
         .await;
-    let two = stage
+    let two = fixture
         .edge
         .equip(account.agent("two"), cap(Some(100), None, None))
         .await;
@@ -31,7 +31,7 @@ async fn calls_of_one_run_share_its_limit_and_others_do_not() {
     let reply = call(&two, "a", 100).await;
     assert_eq!(reply.status, 200, "another agent's run of the same name too");
     let key = one.agent.virtual_key().await;
-    let reply = stage
+    let reply = fixture
         .edge
         .caller(&key)
         .chat_with(&[(RUN, "a")], estimated_body(1))
@@ -39,7 +39,7 @@ async fn calls_of_one_run_share_its_limit_and_others_do_not() {
     denied(&reply, "per_run_limit");
 
     // A restarted agent keeps its spend, on any edge.
-    let other = stage.another_edge();
+    let other = fixture.another_edge();
     let reply = other
         .caller(&one.key)
         .chat_with(&[(RUN, "a")], estimated_body(1))
@@ -51,9 +51,9 @@ async fn calls_of_one_run_share_its_limit_and_others_do_not() {
 
 #[tokio::test]
 async fn without_a_run_id_every_call_is_its_own_run() {
-    let stage = Stage::new().await;
-    stage.estimates_stay();
-    let actor = stage.actor("enterprise", cap(Some(100), None, None)).await;
+    let fixture = Fixture::new().await;
+    fixture.estimates_stay();
+    let actor = fixture.actor("enterprise", cap(Some(100), None, None)).await;
     let mut seen = HashSet::new();
     for _ in 0..3 {
         let reply = actor.caller.chat(estimated_body(100)).await;
@@ -67,8 +67,8 @@ async fn without_a_run_id_every_call_is_its_own_run() {
 
 #[tokio::test]
 async fn a_run_id_has_1_to_200_plain_characters() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let longest = "Z".repeat(200);
     for good in ["a", "0", "A-Z.a_z:0-9", "req_mine", &longest] {
         let reply = actor.caller.chat_with(&[(RUN, good)], estimated_body(100)).await;
@@ -84,7 +84,7 @@ async fn a_run_id_has_1_to_200_plain_characters() {
     let twice = [(RUN, "a"), (RUN, "b")];
     let reply = actor.caller.chat_with(&twice, estimated_body(100)).await;
     refused(&reply, 400, "invalid_run_id");
-    let arrived = stage.upstream.arrived();
+    let arrived = fixture.upstream.arrived();
     assert_eq!(arrived, 5, "a malformed run id is never forwarded");
     // Errors of the body precede those of the agent.
     let reply = actor

@@ -1,7 +1,7 @@
 //! When the ledger moves: before the answer ends (decision D48). Callers who leave and a store that is gone are in
 //! `tests/faults`.
 
-use super::fixture::{SOON, Stage, cap, estimated_body, open_cap};
+use super::fixture::{Fixture, SOON, cap, estimated_body, open_cap};
 use super::shape::denied;
 use harness::Answer;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ const ACTUAL: u64 = 12;
 /// The settlement is done before the answer ends: the next call, on whichever edge, has the room that it left.
 #[tokio::test]
 async fn the_next_call_sees_the_settlement() {
-    let stage = Stage::new().await;
-    let other = stage.another_edge();
+    let fixture = Fixture::new().await;
+    let other = fixture.another_edge();
     // The cap allows the cost of ten calls and one more estimate, so each call needs all that its predecessors left.
-    let actor = stage
+    let actor = fixture
         .actor("enterprise", cap(None, Some(9 * ACTUAL + ESTIMATE), None))
         .await;
     let edges = [actor.caller.clone(), other.caller(&actor.key)];
@@ -33,17 +33,17 @@ async fn the_next_call_sees_the_settlement() {
 /// model.
 #[tokio::test]
 async fn an_open_hold_records_the_prices_behind_it() {
-    let stage = Stage::alone().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::alone().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let gate = Arc::new(Notify::new());
     let answer = Answer::chat(9, 12).wait_for(&gate);
-    stage.upstream.set(move |_| answer.clone());
+    fixture.upstream.set(move |_| answer.clone());
     let caller = actor.caller.clone();
     let call = tokio::spawn(async move { caller.chat(estimated_body(ESTIMATE)).await });
-    stage.upstream.wait_for(1, SOON).await;
+    fixture.upstream.wait_for(1, SOON).await;
     let bucket = actor.agent.account.keys.bucket();
-    let open: Vec<String> = stage.redis.command(&["ZRANGE", &bucket.due(), "0", "-1"]);
-    let hold: String = stage.redis.command(&["GET", &bucket.hold(&open[0])]);
+    let open: Vec<String> = fixture.redis.command(&["ZRANGE", &bucket.due(), "0", "-1"]);
+    let hold: String = fixture.redis.command(&["GET", &bucket.hold(&open[0])]);
     gate.notify_one();
     let reply = call.await.expect("an answer");
     assert_eq!(

@@ -1,6 +1,6 @@
 //! HTTP/2 and TLS on the side of the callers, TLS on the side of the provider.
 
-use super::fixture::{SOON, Stage, amounts, cap, estimated_body, open_cap};
+use super::fixture::{Fixture, SOON, amounts, cap, estimated_body, open_cap};
 use super::shape::{approved, denied, refused};
 use harness::{EdgeOptions, Reply, free_port, http_client};
 use std::net::SocketAddr;
@@ -79,16 +79,16 @@ async fn post(client: &reqwest::Client, url: &str, key: &str, body: String) -> (
 
 #[tokio::test]
 async fn callers_may_speak_http_2_without_tls() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     let client = reqwest::Client::builder()
         .no_proxy()
         .http2_prior_knowledge()
         .build()
         .expect("a client");
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let (version, reply) = post(
         &client,
-        &stage.edge.url(),
+        &fixture.edge.url(),
         &actor.key,
         estimated_body(100).to_string(),
     )
@@ -102,16 +102,16 @@ async fn callers_may_speak_http_2_without_tls() {
     let mut long = estimated_body(100);
     long["messages"][0]["content"] = "0123456789".repeat(300_000).into();
     let long = long.to_string();
-    let (_, reply) = post(&client, &stage.edge.url(), &actor.key, long.clone()).await;
+    let (_, reply) = post(&client, &fixture.edge.url(), &actor.key, long.clone()).await;
     assert_eq!(reply.status, 200, "{reply:?}");
-    assert!(stage.upstream.requests().pop().expect("a request").body == long.as_bytes());
+    assert!(fixture.upstream.requests().pop().expect("a request").body == long.as_bytes());
 
     // Many streams of one connection, with answers of every kind, and exactly as many approvals as there is room for.
-    stage.estimates_stay();
-    let capped = stage.actor("enterprise", cap(None, Some(1000), None)).await;
+    fixture.estimates_stay();
+    let capped = fixture.actor("enterprise", cap(None, Some(1000), None)).await;
     let calls: Vec<_> = (0..40)
         .map(|_| {
-            let (client, url, key) = (client.clone(), stage.edge.url(), capped.key.clone());
+            let (client, url, key) = (client.clone(), fixture.edge.url(), capped.key.clone());
             tokio::spawn(async move { post(&client, &url, &key, estimated_body(100).to_string()).await.1 })
         })
         .collect();
@@ -127,7 +127,7 @@ async fn callers_may_speak_http_2_without_tls() {
     assert_eq!(passed, 10);
     let (_, reply) = post(
         &client,
-        &stage.edge.url(),
+        &fixture.edge.url(),
         "vk_live_x",
         estimated_body(1).to_string(),
     )
@@ -139,7 +139,7 @@ async fn callers_may_speak_http_2_without_tls() {
 #[tokio::test]
 async fn a_caller_who_stays_silent_is_let_go() {
     let certificate = Certificate::for_names(&["localhost", "127.0.0.1"]);
-    let stage = Stage::with(|options| {
+    let fixture = Fixture::with(|options| {
         certificate
             .presented_by(options)
             .env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "700")
@@ -148,7 +148,11 @@ async fn a_caller_who_stays_silent_is_let_go() {
     drop(http_client()); // installs the cryptography provider
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate.made.cert.der().clone()).expect("a root");
-    let connect = async || TcpStream::connect(stage.edge.addr()).await.expect("a connection");
+    let connect = async || {
+        TcpStream::connect(fixture.edge.addr())
+            .await
+            .expect("a connection")
+    };
     let settings = [
         &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..],
         &[0, 0, 0, 4, 0, 0, 0, 0, 0],
@@ -190,9 +194,9 @@ async fn ends(connection: &mut (impl tokio::io::AsyncRead + Unpin)) -> bool {
 #[tokio::test]
 async fn callers_may_speak_tls_with_either_version() {
     let certificate = Certificate::for_names(&["localhost", "127.0.0.1"]);
-    let stage = Stage::with(|options| certificate.presented_by(options)).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    let url = format!("https://{}", stage.edge.addr());
+    let fixture = Fixture::with(|options| certificate.presented_by(options)).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    let url = format!("https://{}", fixture.edge.addr());
     for (client, version) in [
         (certificate.client(|builder| builder), http::Version::HTTP_2),
         (
@@ -263,7 +267,7 @@ impl Drop for Terminator {
 
 /// One call of an edge whose provider is at `base_url`. Returns the answer and the remaining charge.
 async fn through(base_url: String, ca_file: Option<String>) -> (Reply, u64) {
-    let stage = Stage::with(|mut options| {
+    let fixture = Fixture::with(|mut options| {
         options = options.env("TOLLGATE_UPSTREAM__BASE_URL", base_url);
         match ca_file {
             Some(file) => options.env("TOLLGATE_UPSTREAM__CA_FILE", file),
@@ -271,7 +275,7 @@ async fn through(base_url: String, ca_file: Option<String>) -> (Reply, u64) {
         }
     })
     .await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let reply = actor.caller.chat(estimated_body(100)).await;
     (reply, actor.agent.counters().await.day_nanos)
 }

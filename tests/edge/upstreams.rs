@@ -1,6 +1,6 @@
 //! Upstreams by name: the choice by model, the requests to each, and that no key reaches an upstream of another name.
 
-use super::fixture::{Actor, PRICES, PROVIDER_KEY, SOON, Stage, amounts, open_cap};
+use super::fixture::{Actor, Fixture, PRICES, PROVIDER_KEY, SOON, amounts, open_cap};
 use super::shape::{approved, denied, refused};
 use super::tls::{Certificate, Terminator};
 use harness::{Answer, Recorded, Reply, Upstream, assert_fields, eventually};
@@ -33,10 +33,10 @@ rates.standard = { input = "0.007", output = "0" }
 rates.standard = { input = "0.011", output = "0" }
 "#;
 
-/// A stage with two more providers: `zeta` in the form of Azure for `gpt-*`, then `alpha` for `gpt-4`, `llama*` and
+/// A fixture with two more providers: `zeta` in the form of Azure for `gpt-*`, then `alpha` for `gpt-4`, `llama*` and
 /// `secret-*`.
 struct Three {
-    stage: Stage,
+    fixture: Fixture,
     zeta: Upstream,
     alpha: Upstream,
     _dir: tempfile::TempDir,
@@ -74,7 +74,7 @@ models = ["gpt-4", "llama*", "secret-*"]
             alpha.addr()
         );
         let settings = file("tollgate.toml", settings);
-        let stage = Stage::with(|options| {
+        let fixture = Fixture::with(|options| {
             let options = options.arg("--config").arg(&settings);
             let options = options.env("TOLLGATE_PRICES__FILE", &prices);
             let options = options.env("TOLLGATE_PROXY__STREAMING", "true");
@@ -83,7 +83,7 @@ models = ["gpt-4", "llama*", "secret-*"]
         })
         .await;
         Self {
-            stage,
+            fixture,
             zeta,
             alpha,
             _dir: dir,
@@ -92,7 +92,7 @@ models = ["gpt-4", "llama*", "secret-*"]
 
     /// An actor with a key for each provider.
     async fn actor(&self) -> Actor {
-        let actor = self.stage.actor("enterprise", open_cap()).await;
+        let actor = self.fixture.actor("enterprise", open_cap()).await;
         actor.agent.provider_key_for("zeta", ZETA_KEY).await;
         actor.agent.provider_key_for("alpha", ALPHA_KEY).await;
         actor
@@ -101,14 +101,14 @@ models = ["gpt-4", "llama*", "secret-*"]
     /// Requests at the default provider, at `zeta` and at `alpha`.
     fn arrived(&self) -> (usize, usize, usize) {
         let Self {
-            stage, zeta, alpha, ..
+            fixture, zeta, alpha, ..
         } = self;
-        (stage.upstream.arrived(), zeta.arrived(), alpha.arrived())
+        (fixture.upstream.arrived(), zeta.arrived(), alpha.arrived())
     }
 
     /// The samples that are not zero, of metrics that begin with `start`.
     fn samples(&self, start: &str) -> Vec<String> {
-        let (_, text) = self.stage.edge.ops("/metrics").expect("metrics");
+        let (_, text) = self.fixture.edge.ops("/metrics").expect("metrics");
         let found = text
             .lines()
             .filter(|line| line.starts_with(start) && !line.ends_with(" 0"));
@@ -207,7 +207,7 @@ async fn the_first_upstream_whose_pattern_matches_gets_the_call_with_its_own_key
     let reply = call("nano").await;
     assert_eq!(three.arrived(), (1, 1, 1));
     assert_eq!(amounts(&reply), (100, Some(12)));
-    let sent = last(&three.stage.upstream);
+    let sent = last(&three.fixture.upstream);
     assert_eq!(
         sent.header("authorization"),
         Some(format!("Bearer {PROVIDER_KEY}").as_str())
@@ -218,7 +218,7 @@ async fn the_first_upstream_whose_pattern_matches_gets_the_call_with_its_own_key
         |name| format!("tollgate_proxy_upstream_answers_total{{result=\"2xx\",upstream=\"{name}\"}} 1");
     assert_eq!(answers, ["alpha", "openai", "zeta"].map(sample));
     let logged = eventually("the log lines", SOON, async || {
-        let logs = three.stage.edge.logs();
+        let logs = three.fixture.edge.logs();
         let lines = logs
             .lines()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -310,7 +310,7 @@ async fn a_model_stays_in_its_segment_of_the_path() {
 #[tokio::test]
 async fn a_missing_key_is_denied_by_name_and_no_other_key_is_used() {
     let three = Three::start("").await;
-    let actor = three.stage.actor("enterprise", open_cap()).await;
+    let actor = three.fixture.actor("enterprise", open_cap()).await;
     let reply = actor.caller.chat(body("gpt-4")).await;
     denied(&reply, "no_provider_key");
     assert!(
@@ -326,10 +326,10 @@ async fn a_missing_key_is_denied_by_name_and_no_other_key_is_used() {
     denied(&reply, "no_provider_key");
     assert!(reply.text().contains("`alpha`") && !reply.text().contains("zeta"));
 
-    let other = three.stage.seed.account("enterprise").await.agent("bot");
+    let other = three.fixture.seed.account("enterprise").await.agent("bot");
     other.cap(open_cap()).await;
     other.provider_key_for("zeta", ZETA_KEY).await;
-    let caller = three.stage.edge.caller(&other.virtual_key().await);
+    let caller = three.fixture.edge.caller(&other.virtual_key().await);
     let reply = caller.chat(body("nano")).await;
     denied(&reply, "no_provider_key");
     assert_fields!(reply.json(), {
@@ -346,7 +346,7 @@ async fn a_key_that_was_moved_to_another_name_or_tenant_is_not_sent() {
     approved(&actor.caller.chat(body("gpt-4")).await);
     let fields: HashMap<String, String> = {
         let key = actor.agent.account.keys.live().agent("bot");
-        three.stage.redis.command(&["HGETALL", &key])
+        three.fixture.redis.command(&["HGETALL", &key])
     };
     let (id, sealed) = (&fields["pk_id:zeta"], &fields["pk_sealed:zeta"]);
     actor.agent.provider_key_sealed_for("alpha", id, sealed).await;
@@ -354,7 +354,7 @@ async fn a_key_that_was_moved_to_another_name_or_tenant_is_not_sent() {
     actor.agent.provider_key_sealed_for("openai", id, sealed).await;
     denied(&actor.caller.chat(body("nano")).await, "service_unavailable");
 
-    let thief = three.stage.actor("enterprise", open_cap()).await;
+    let thief = three.fixture.actor("enterprise", open_cap()).await;
     thief.agent.provider_key_sealed_for("zeta", id, sealed).await;
     denied(&thief.caller.chat(body("gpt-4")).await, "service_unavailable");
     assert_eq!(three.arrived(), (0, 1, 0), "only the first call was sent");
@@ -397,7 +397,7 @@ async fn each_upstream_has_its_own_deadline() {
     // The others have the deadline of `[upstream]`, which is far above the pause.
     let late = |_: &Recorded| Answer::chat(9, 12).delay(Duration::from_millis(600));
     three.zeta.set(late);
-    three.stage.upstream.set(late);
+    three.fixture.upstream.set(late);
     approved(&actor.caller.chat(body("gpt-4")).await);
     approved(&actor.caller.chat(body("nano")).await);
 }
@@ -411,7 +411,7 @@ async fn each_upstream_has_its_own_certificates() {
     );
     let front = Terminator::start(&trusted, provider.addr()).await;
     let url = format!("https://{}/v1", front.addr);
-    let stage = Stage::with(|options| {
+    let fixture = Fixture::with(|options| {
         options
             .env("TOLLGATE_UPSTREAM__CA_FILE", other.file("cert.pem"))
             .env("TOLLGATE_UPSTREAMS__GOOD__BASE_URL", &url)
@@ -422,7 +422,7 @@ async fn each_upstream_has_its_own_certificates() {
             .env("TOLLGATE_UPSTREAMS__SYSTEM__MODELS", "plain")
     })
     .await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     actor.agent.provider_key_for("good", ALPHA_KEY).await;
     actor.agent.provider_key_for("system", ALPHA_KEY).await;
     approved(&actor.caller.chat(body("nano")).await);

@@ -1,6 +1,6 @@
 //! Connections of callers are counted, and no connection waits for ever for its first request.
 
-use crate::fixture::{ACTUAL, SOON, Setup, Stage, answer, body, metric};
+use crate::fixture::{ACTUAL, Fixture, SOON, Setup, answer, body, metric};
 use crate::neighbours::neighbour;
 use harness::{Edge, EdgeOptions, RawClient, eventually, executable_script, until};
 use std::io::ErrorKind;
@@ -37,17 +37,17 @@ async fn is_served(connection: &mut TcpStream) -> bool {
 }
 
 /// A connection from this address with a call under way, a byte of whose body is missing.
-async fn busy_connection(address: &str, stage: &Stage) -> TcpStream {
-    let mut connection = from(address, &stage.edge).await;
-    let before = stage.metric("tollgate_proxy_in_flight");
+async fn busy_connection(address: &str, fixture: &Fixture) -> TcpStream {
+    let mut connection = from(address, &fixture.edge).await;
+    let before = fixture.metric("tollgate_proxy_in_flight");
     let head = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{",
-        stage.key
+        fixture.key
     );
     connection.write_all(head.as_bytes()).await.expect("a head");
     until("a call under way", async || {
-        stage.metric("tollgate_proxy_in_flight") == before + 1
+        fixture.metric("tollgate_proxy_in_flight") == before + 1
     })
     .await;
     connection
@@ -61,8 +61,8 @@ const SETTLED: Duration = Duration::from_millis(300);
 /// Strangers who take all places of the ops listener keep no probe out, and take no descriptors without end.
 #[tokio::test]
 async fn the_ops_listener_has_a_bound_of_its_own() {
-    let stage = Setup::default().start().await;
-    let at = stage.edge.ops_addr();
+    let fixture = Setup::default().start().await;
+    let at = fixture.edge.ops_addr();
     let request = "GET /livez HTTP/1.1\r\nHost: ops\r\n\r\n";
     let mut probe = RawClient::connect(at).await;
     assert!(probe.send(request).await);
@@ -88,7 +88,7 @@ async fn the_ops_listener_has_a_bound_of_its_own() {
     assert_eq!(closed(&strangers), 4, "one for each that came");
     assert!(probe.send(request).await);
     assert_eq!(probe.reply(SOON).await.expect("an answer").status, 200);
-    assert_eq!(stage.edge.ops("/readyz").expect("an answer").0, 200);
+    assert_eq!(fixture.edge.ops("/readyz").expect("an answer").0, 200);
 }
 
 const REFUSED: &str = "tollgate_proxy_connections_refused_total";
@@ -96,7 +96,7 @@ const CLOSED: &str = "tollgate_proxy_connections_closed_for_others_total";
 
 #[tokio::test]
 async fn a_connection_beyond_a_limit_is_closed_at_once_where_all_others_are_at_work() {
-    let stage = Setup::default()
+    let fixture = Setup::default()
         .env("PROXY__MAX_CONNECTIONS", 5)
         .env("PROXY__MAX_CONNECTIONS_PER_ADDRESS", 3)
         .start()
@@ -104,25 +104,25 @@ async fn a_connection_beyond_a_limit_is_closed_at_once_where_all_others_are_at_w
     let mut held = Vec::new();
     for (address, count) in [("127.0.0.1", 3), ("127.0.0.2", 2)] {
         for _ in 0..count {
-            held.push(busy_connection(address, &stage).await);
+            held.push(busy_connection(address, &fixture).await);
         }
         assert!(
-            ends(&mut from(address, &stage.edge).await).await,
+            ends(&mut from(address, &fixture.edge).await).await,
             "one too many from {address}"
         );
     }
     assert!(
-        ends(&mut from("127.0.0.3", &stage.edge).await).await,
+        ends(&mut from("127.0.0.3", &fixture.edge).await).await,
         "one too many in all"
     );
-    assert_eq!(stage.metric("tollgate_proxy_connections"), 5);
-    assert_eq!(stage.metric("tollgate_proxy_connections_max"), 5);
-    assert_eq!(stage.metric(&format!("{REFUSED}{{limit=\"address\"}}")), 1);
-    assert_eq!(stage.metric(&format!("{REFUSED}{{limit=\"all\"}}")), 2);
-    assert_eq!(stage.metric(CLOSED), 0);
+    assert_eq!(fixture.metric("tollgate_proxy_connections"), 5);
+    assert_eq!(fixture.metric("tollgate_proxy_connections_max"), 5);
+    assert_eq!(fixture.metric(&format!("{REFUSED}{{limit=\"address\"}}")), 1);
+    assert_eq!(fixture.metric(&format!("{REFUSED}{{limit=\"all\"}}")), 2);
+    assert_eq!(fixture.metric(CLOSED), 0);
     held.remove(0);
     until("a free place", async || {
-        let mut connection = from("127.0.0.1", &stage.edge).await;
+        let mut connection = from("127.0.0.1", &fixture.edge).await;
         is_served(&mut connection).await
     })
     .await;
@@ -134,24 +134,24 @@ async fn a_connection_beyond_a_limit_is_closed_at_once_where_all_others_are_at_w
     }
     drop(held);
     until("no connection", async || {
-        stage.metric("tollgate_proxy_connections") == 0
+        fixture.metric("tollgate_proxy_connections") == 0
     })
     .await;
-    stage.approved_call().await;
+    fixture.approved_call().await;
 }
 
 /// Strangers who take all places do not keep callers out, over either protocol.
 #[tokio::test]
 async fn idle_connections_make_room_and_unknown_callers_go_first() {
-    let stage = Setup::default().env("PROXY__MAX_CONNECTIONS", 4).start().await;
-    let mut working = busy_connection("127.0.0.1", &stage).await;
+    let fixture = Setup::default().env("PROXY__MAX_CONNECTIONS", 4).start().await;
+    let mut working = busy_connection("127.0.0.1", &fixture).await;
     let mut strangers = Vec::new();
     for address in ["127.0.0.2", "127.0.0.3", "127.0.0.4"] {
-        let mut stranger = from(address, &stage.edge).await;
+        let mut stranger = from(address, &fixture.edge).await;
         assert!(is_served(&mut stranger).await);
         strangers.push(stranger);
     }
-    let gate = stage.gated();
+    let gate = fixture.gated();
     let mut calls = Vec::new();
     for (number, stranger) in strangers.iter_mut().enumerate() {
         let client = reqwest::Client::builder().no_proxy();
@@ -159,20 +159,20 @@ async fn idle_connections_make_room_and_unknown_callers_go_first() {
             0 => client.http2_prior_knowledge(),
             _ => client,
         };
-        let caller = stage
+        let caller = fixture
             .edge
-            .caller(&stage.key)
+            .caller(&fixture.key)
             .with_client(client.build().expect("a client"));
         calls.push(tokio::spawn(async move { caller.chat(body()).await.status }));
-        stage.upstream.wait_for(number + 1, SOON).await;
+        fixture.upstream.wait_for(number + 1, SOON).await;
         assert!(ends(stranger).await, "the longest idle one is closed first");
     }
-    assert_eq!(stage.metric(CLOSED), 3);
+    assert_eq!(fixture.metric(CLOSED), 3);
     assert!(
-        ends(&mut from("127.0.0.5", &stage.edge).await).await,
+        ends(&mut from("127.0.0.5", &fixture.edge).await).await,
         "all are at work"
     );
-    stage.upstream.set(|_| answer());
+    fixture.upstream.set(|_| answer());
     gate.notify_waiters();
     for call in calls {
         assert_eq!(call.await.expect("a call"), 200);
@@ -183,19 +183,19 @@ async fn idle_connections_make_room_and_unknown_callers_go_first() {
         timeout(SOON, working.read(&mut room)).await,
         Ok(Ok(1..))
     ));
-    stage.settled_at(3 * ACTUAL).await;
+    fixture.settled_at(3 * ACTUAL).await;
 }
 
 /// A list of models that is requested with a key also makes its connection a known caller's.
 #[tokio::test]
 async fn who_lists_models_is_no_stranger() {
-    let stage = Setup::default().env("PROXY__MAX_CONNECTIONS", 3).start().await;
+    let fixture = Setup::default().env("PROXY__MAX_CONNECTIONS", 3).start().await;
     let mut known = Vec::new();
     for (address, path) in [("127.0.0.1", "/v1/models"), ("127.0.0.2", "/v1/models/none")] {
-        let mut connection = from(address, &stage.edge).await;
+        let mut connection = from(address, &fixture.edge).await;
         let head = format!(
             "GET {path} HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\r\n",
-            stage.key
+            fixture.key
         );
         connection.write_all(head.as_bytes()).await.expect("a head");
         let mut room = [0; 4096];
@@ -204,9 +204,9 @@ async fn who_lists_models_is_no_stranger() {
         known.push((address, connection));
     }
     // A stranger who comes last.
-    let mut stranger = from("127.0.0.3", &stage.edge).await;
+    let mut stranger = from("127.0.0.3", &fixture.edge).await;
     assert!(is_served(&mut stranger).await);
-    let mut next = from("127.0.0.4", &stage.edge).await;
+    let mut next = from("127.0.0.4", &fixture.edge).await;
     assert!(is_served(&mut next).await);
     assert!(ends(&mut stranger).await);
     for (address, connection) in &mut known {
@@ -216,7 +216,7 @@ async fn who_lists_models_is_no_stranger() {
 
 #[tokio::test]
 async fn connections_of_a_trusted_proxy_are_not_those_of_one_caller() {
-    let stage = Setup::default()
+    let fixture = Setup::default()
         .env("PROXY__MAX_CONNECTIONS", 8)
         .env("PROXY__MAX_CONNECTIONS_PER_ADDRESS", 2)
         .env("NETWORK__TRUSTED_PROXIES", "127.0.0.2/32")
@@ -224,10 +224,10 @@ async fn connections_of_a_trusted_proxy_are_not_those_of_one_caller() {
         .await;
     let mut held = Vec::new();
     for _ in 0..8 {
-        held.push(busy_connection("127.0.0.2", &stage).await);
+        held.push(busy_connection("127.0.0.2", &fixture).await);
     }
     assert!(
-        ends(&mut from("127.0.0.2", &stage.edge).await).await,
+        ends(&mut from("127.0.0.2", &fixture.edge).await).await,
         "the limit for all binds"
     );
 }
@@ -241,7 +241,7 @@ const PART: usize = CALLERS / 2;
 const MORE: usize = 5;
 
 /// An edge that may have no more than [`FILES`] open.
-fn with_few_files(stage: &Stage, dir: &std::path::Path) -> Edge {
+fn with_few_files(fixture: &Fixture, dir: &std::path::Path) -> Edge {
     let script = dir.join("edge.sh");
     let text = format!(
         "#!/bin/sh\nulimit -n {FILES}\nexec {} \"$@\"\n",
@@ -250,8 +250,8 @@ fn with_few_files(stage: &Stage, dir: &std::path::Path) -> Edge {
     let binary = executable_script(&script, &text);
     Edge::start(EdgeOptions::new(
         &binary,
-        stage.redis.url(),
-        stage.upstream.base_url(),
+        fixture.redis.url(),
+        fixture.upstream.base_url(),
     ))
 }
 
@@ -261,9 +261,9 @@ const OF_ADDRESS: usize = CALLERS / 4;
 /// The limit of an address follows the limit of all, so that no address takes all places.
 #[tokio::test]
 async fn one_address_cannot_take_all_places_that_few_descriptors_leave() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let dir = tempfile::tempdir().expect("a directory");
-    let edge = with_few_files(&stage, dir.path());
+    let edge = with_few_files(&fixture, dir.path());
     let mut flood = Vec::new();
     for _ in 0..2 * CALLERS {
         flood.push(from("127.0.0.1", &edge).await);
@@ -289,9 +289,9 @@ async fn one_address_cannot_take_all_places_that_few_descriptors_leave() {
 /// The limit on connections follows that on open files, so that descriptors for the provider are always free.
 #[tokio::test]
 async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let dir = tempfile::tempdir().expect("a directory");
-    let edge = with_few_files(&stage, dir.path());
+    let edge = with_few_files(&fixture, dir.path());
     let mut flood = Vec::new();
     for number in 0..2 * FILES {
         let mut connection = from(&format!("127.0.0.{}", 1 + number % 8), &edge).await;
@@ -302,7 +302,7 @@ async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
     let (_caller, reply) = eventually("an answer", SOON, async || {
         let mut caller = RawClient::connect(edge.addr()).await;
         caller
-            .send_chat(&stage.key, "", body().to_string().as_bytes())
+            .send_chat(&fixture.key, "", body().to_string().as_bytes())
             .await;
         let reply = caller.reply(SOON).await?;
         Some((caller, reply))
@@ -317,7 +317,7 @@ async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
         edge.logs()
     );
     drop(flood);
-    stage.settled_at(ACTUAL).await;
+    fixture.settled_at(ACTUAL).await;
 }
 
 /// Calls over few connections of HTTP/2.
@@ -360,19 +360,19 @@ async fn refused_here(edge: &Edge, count: usize) {
 /// nothing (decision D69).
 #[tokio::test]
 async fn calls_beyond_the_descriptors_for_the_provider_are_503() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let dir = tempfile::tempdir().expect("a directory");
-    let edge = with_few_files(&stage, dir.path());
-    let others = [neighbour(&stage).await, neighbour(&stage).await];
-    let gate = stage.gated();
+    let edge = with_few_files(&fixture, dir.path());
+    let others = [neighbour(&fixture).await, neighbour(&fixture).await];
+    let gate = fixture.gated();
     let mut calls = Vec::new();
-    for key in [&stage.key, &others[0]] {
+    for key in [&fixture.key, &others[0]] {
         calls.extend(calls_at_once(&edge, key, PART, true));
     }
-    stage.upstream.wait_for(CALLERS, SOON).await;
+    fixture.upstream.wait_for(CALLERS, SOON).await;
     calls.extend(calls_at_once(&edge, &others[1], MORE, false));
     refused_here(&edge, MORE).await;
-    stage.upstream.set(|_| answer());
+    fixture.upstream.set(|_| answer());
     gate.notify_waiters();
     assert_eq!(outcomes(calls).await, (CALLERS, MORE));
 }
@@ -381,21 +381,21 @@ async fn calls_beyond_the_descriptors_for_the_provider_are_503() {
 /// not count.
 #[tokio::test]
 async fn requests_of_one_account_over_http_2_are_bounded() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let dir = tempfile::tempdir().expect("a directory");
-    let edge = with_few_files(&stage, dir.path());
-    let other = neighbour(&stage).await;
-    let gate = stage.gated();
-    let calls = calls_at_once(&edge, &stage.key, PART + 3, true);
-    stage.upstream.wait_for(PART, SOON).await;
-    let one_more = calls_at_once(&edge, &stage.key, 1, true);
+    let edge = with_few_files(&fixture, dir.path());
+    let other = neighbour(&fixture).await;
+    let gate = fixture.gated();
+    let calls = calls_at_once(&edge, &fixture.key, PART + 3, true);
+    fixture.upstream.wait_for(PART, SOON).await;
+    let one_more = calls_at_once(&edge, &fixture.key, 1, true);
     assert_eq!(outcomes(one_more).await, (0, 1));
-    stage.upstream.set(|_| answer());
+    fixture.upstream.set(|_| answer());
     assert_eq!(outcomes(calls_at_once(&edge, &other, 1, true)).await, (1, 0));
     gate.notify_waiters();
     assert_eq!(outcomes(calls).await, (PART, 3));
     assert_eq!(
-        outcomes(calls_at_once(&edge, &stage.key, PART, true)).await,
+        outcomes(calls_at_once(&edge, &fixture.key, PART, true)).await,
         (PART, 0)
     );
 }
@@ -403,24 +403,24 @@ async fn requests_of_one_account_over_http_2_are_bounded() {
 /// A provider that answers late, and an account with as many calls under way as a few connections allow.
 #[tokio::test]
 async fn slow_calls_of_one_account_leave_descriptors_for_those_of_another() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let dir = tempfile::tempdir().expect("a directory");
-    let edge = with_few_files(&stage, dir.path());
-    let other = neighbour(&stage).await;
-    let gate = stage.gated();
-    let mut calls = calls_at_once(&edge, &stage.key, PART, true);
-    stage.upstream.wait_for(PART, SOON).await;
-    calls.extend(calls_at_once(&edge, &stage.key, MORE, false));
+    let edge = with_few_files(&fixture, dir.path());
+    let other = neighbour(&fixture).await;
+    let gate = fixture.gated();
+    let mut calls = calls_at_once(&edge, &fixture.key, PART, true);
+    fixture.upstream.wait_for(PART, SOON).await;
+    calls.extend(calls_at_once(&edge, &fixture.key, MORE, false));
     refused_here(&edge, MORE).await;
-    stage.upstream.set(|_| answer());
+    fixture.upstream.set(|_| answer());
     assert_eq!(
         outcomes(calls_at_once(&edge, &other, PART, true)).await,
         (PART, 0)
     );
     gate.notify_waiters();
     assert_eq!(outcomes(calls).await, (PART, MORE));
-    stage.settled_at(PART as u64 * ACTUAL).await;
-    let again = outcomes(calls_at_once(&edge, &stage.key, PART, true)).await;
+    fixture.settled_at(PART as u64 * ACTUAL).await;
+    let again = outcomes(calls_at_once(&edge, &fixture.key, PART, true)).await;
     assert_eq!(again, (PART, 0), "its calls have ended");
 }
 
@@ -442,14 +442,16 @@ fn openings() -> Vec<(&'static str, Vec<u8>)> {
 
 #[tokio::test]
 async fn the_first_head_has_one_deadline_over_any_protocol() {
-    let stage = Setup::default()
+    let fixture = Setup::default()
         .env("PROXY__CLIENT_TIMEOUT_MS", 700)
         .start()
         .await;
     for (what, said) in openings() {
-        let mut connection = TcpStream::connect(stage.edge.addr()).await.expect("a connection");
+        let mut connection = TcpStream::connect(fixture.edge.addr())
+            .await
+            .expect("a connection");
         connection.write_all(&said).await.expect("a connection");
         assert!(ends(&mut connection).await, "{what}: still open");
     }
-    stage.approved_call().await;
+    fixture.approved_call().await;
 }

@@ -1,4 +1,4 @@
-//! The stage of every test: store, wire, provider, edge and one agent, and checks of their state.
+//! The fixture of every test: store, wire, provider, edge and one agent, and checks of their state.
 
 pub use harness::PROVIDER_KEY;
 use harness::{
@@ -44,7 +44,7 @@ pub fn sha(script: &Script) -> String {
     redis::Script::new(script.source()).get_hash().to_owned()
 }
 
-/// Settings of a stage.
+/// Settings of a fixture.
 #[derive(Default)]
 pub struct Setup {
     redis: Option<Redis>,
@@ -55,7 +55,7 @@ pub struct Setup {
     env: Vec<(String, String)>,
 }
 
-pub struct Stage {
+pub struct Fixture {
     installation: Installation<Edge, (), Upstream>,
     wire: Option<Wire>,
     pub bot: SeedAgent,
@@ -63,7 +63,7 @@ pub struct Stage {
     pub key_id: String,
 }
 
-impl Deref for Stage {
+impl Deref for Fixture {
     type Target = Installation<Edge, (), Upstream>;
 
     fn deref(&self) -> &Self::Target {
@@ -117,7 +117,7 @@ impl Setup {
     }
 
     /// Starts everything; the agent is on the largest plan, with Cap on and no limit.
-    pub async fn start(self) -> Stage {
+    pub async fn start(self) -> Fixture {
         let redis = self.redis.unwrap_or_else(Redis::start);
         let wire = self.wired.then(|| Wire::to_port(redis.port()));
         if let Some(wire) = &wire {
@@ -142,7 +142,7 @@ impl Setup {
                 None => options,
             }
         });
-        Stage {
+        Fixture {
             installation,
             wire,
             bot,
@@ -152,22 +152,22 @@ impl Setup {
     }
 }
 
-impl Stage {
-    /// A stage with a wire whose edge has settled one call.
+impl Fixture {
+    /// A fixture with a wire whose edge has settled one call.
     pub async fn wired() -> Self {
-        let stage = Setup::default()
+        let fixture = Setup::default()
             .wired()
             .env("STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
             .start()
             .await;
-        stage.approved_call().await;
-        stage.at_rest().await;
-        stage
+        fixture.approved_call().await;
+        fixture.at_rest().await;
+        fixture
     }
 
     /// The wire between edge and store.
     pub fn wire(&self) -> &Wire {
-        self.wire.as_ref().expect("a wired stage")
+        self.wire.as_ref().expect("a wired fixture")
     }
 
     /// Takes the store away: later commands do not arrive. [`Wire::heal`] brings it back.

@@ -1,6 +1,6 @@
 //! Floods of frames over HTTP/2: the connection that sends them ends, and others are served.
 
-use crate::fixture::{ACTUAL, SOON, Setup, Stage};
+use crate::fixture::{ACTUAL, Fixture, SOON, Setup};
 use crate::hang_ups_h2::{
     CANCEL, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, call, connected, fields, frame, head, in_flight,
 };
@@ -26,20 +26,20 @@ async fn is_cut_off(raw: &mut RawClient, piece: impl Fn(u32) -> Vec<u8>, most: u
     !is_open || !raw.send(&ping).await
 }
 
-async fn others_are_served(stage: &Stage) {
-    stage.approved_call().await;
+async fn others_are_served(fixture: &Fixture) {
+    fixture.approved_call().await;
 }
 
 /// Requests that are reset as soon as they are sent.
 #[tokio::test]
 async fn rapid_reset_ends_its_connection() {
-    let stage = Setup::default().start().await;
-    let mut raw = connected(&stage, 65_535).await;
+    let fixture = Setup::default().start().await;
+    let mut raw = connected(&fixture, 65_535).await;
     let resets = |at: u32| {
         let streams = (0..100).map(|number| 1 + 2 * (at * 100 + number));
         let reset = |stream| {
             [
-                head(&stage, stream),
+                head(&fixture, stream),
                 frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes()),
             ]
             .concat()
@@ -50,16 +50,16 @@ async fn rapid_reset_ends_its_connection() {
         is_cut_off(&mut raw, resets, 100).await,
         "10,000 requests were reset"
     );
-    others_are_served(&stage).await;
-    stage.at_rest().await;
+    others_are_served(&fixture).await;
+    fixture.at_rest().await;
 }
 
 /// A head that goes on for ever, in frames of few bytes and of none.
 #[tokio::test]
 async fn endless_continuation_ends_its_connection() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     for piece in [Vec::new(), fields(&[("x-a", "b")]), vec![0; 16_000]] {
-        let mut raw = connected(&stage, 65_535).await;
+        let mut raw = connected(&fixture, 65_535).await;
         assert!(
             raw.send(frame(HEADERS, 0, 1, &fields(&[(":method", "GET")])))
                 .await
@@ -70,15 +70,15 @@ async fn endless_continuation_ends_its_connection() {
             "10,000 frames of {} bytes",
             piece.len()
         );
-        others_are_served(&stage).await;
+        others_are_served(&fixture).await;
     }
 }
 
 /// Malformed requests: the edge answers or resets each, and a connection may send only a number of them.
 #[tokio::test]
 async fn malformed_requests_end_their_connection() {
-    let stage = Setup::default().start().await;
-    let mut raw = connected(&stage, 65_535).await;
+    let fixture = Setup::default().start().await;
+    let mut raw = connected(&fixture, 65_535).await;
     let block = fields(&[
         (":method", "GET"),
         (":path", "/"),
@@ -90,7 +90,7 @@ async fn malformed_requests_end_their_connection() {
         is_cut_off(&mut raw, bad, 20_000).await,
         "20,000 malformed requests"
     );
-    others_are_served(&stage).await;
+    others_are_served(&fixture).await;
 }
 
 /// Frames that belong to no request, of each kind that the library reads without a bound.
@@ -100,7 +100,7 @@ async fn control_frames_end_their_connection() {
     const SETTINGS: u8 = 4;
     const WINDOW_UPDATE: u8 = 8;
     const UNKNOWN: u8 = 99;
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let frames = [
         frame(SETTINGS, 0, 0, &[]),
         frame(PING, 0, 0, &[0; 8]),
@@ -109,16 +109,16 @@ async fn control_frames_end_their_connection() {
         frame(UNKNOWN, 0, 0, &[]),
     ];
     for frame in frames {
-        let mut raw = connected(&stage, 65_535).await;
+        let mut raw = connected(&fixture, 65_535).await;
         let more = |_| frame.repeat(100);
         assert!(
             is_cut_off(&mut raw, more, 100).await,
             "10,000 frames of type {}",
             frame[3]
         );
-        others_are_served(&stage).await;
+        others_are_served(&fixture).await;
     }
-    stage.at_rest().await;
+    fixture.at_rest().await;
 }
 
 /// Requests of invented keys, with many headers.
@@ -152,35 +152,35 @@ async fn requests_of_unknown_keys_take_no_more_memory_than_their_connections() {
     const UNKNOWN_MAX: u32 = 4;
     const EACH_MAX_KIB: u64 = 256;
     for is_known in [false, true] {
-        let stage = Setup::default().start().await;
-        stage.approved_call().await;
-        let before = resident_kib(stage.edge.pid());
+        let fixture = Setup::default().start().await;
+        fixture.approved_call().await;
+        let before = resident_kib(fixture.edge.pid());
         let mut open = Vec::new();
         for _ in 0..CONNECTIONS {
-            open.push(connected(&stage, 0).await);
+            open.push(connected(&fixture, 0).await);
         }
         if is_known {
             for raw in &mut open {
-                assert!(raw.send(head(&stage, 1)).await);
+                assert!(raw.send(head(&fixture, 1)).await);
             }
-            in_flight(&stage, CONNECTIONS.into()).await;
+            in_flight(&fixture, CONNECTIONS.into()).await;
             for raw in &mut open {
                 assert!(raw.send(frame(RST_STREAM, 0, 1, &CANCEL.to_be_bytes())).await);
             }
-            in_flight(&stage, 0).await;
+            in_flight(&fixture, 0).await;
         }
         for (connection, raw) in (0..).zip(&mut open) {
             assert!(raw.send(of_invented_keys(3, REQUESTS, connection)).await);
         }
         let read = CONNECTIONS * if is_known { UNKNOWN_MAX } else { 1 };
-        in_flight(&stage, read.into()).await;
-        stage.approved_call().await;
-        let grown = resident_kib(stage.edge.pid()).saturating_sub(before);
+        in_flight(&fixture, read.into()).await;
+        fixture.approved_call().await;
+        let grown = resident_kib(fixture.edge.pid()).saturating_sub(before);
         assert!(
             grown <= u64::from(CONNECTIONS) * EACH_MAX_KIB,
             "the edge grew by {grown} KiB"
         );
-        in_flight(&stage, read.into()).await;
+        in_flight(&fixture, read.into()).await;
     }
 }
 
@@ -188,13 +188,13 @@ async fn requests_of_unknown_keys_take_no_more_memory_than_their_connections() {
 #[tokio::test]
 async fn a_new_connection_has_many_requests_of_a_known_key() {
     const REQUESTS: u32 = 60;
-    let stage = Setup::default().start().await;
-    stage
+    let fixture = Setup::default().start().await;
+    fixture
         .upstream
         .set(|_| Answer::chat(9, 12).delay(Duration::from_secs(2)));
-    let mut raw = connected(&stage, 65_535).await;
-    let calls = (0..REQUESTS).flat_map(|number| call(&stage, 1 + 2 * number));
+    let mut raw = connected(&fixture, 65_535).await;
+    let calls = (0..REQUESTS).flat_map(|number| call(&fixture, 1 + 2 * number));
     assert!(raw.send(calls.collect::<Vec<u8>>()).await);
-    in_flight(&stage, REQUESTS.into()).await;
-    stage.settled_at(u64::from(REQUESTS) * ACTUAL).await;
+    in_flight(&fixture, REQUESTS.into()).await;
+    fixture.settled_at(u64::from(REQUESTS) * ACTUAL).await;
 }

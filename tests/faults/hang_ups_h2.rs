@@ -1,6 +1,6 @@
 //! Callers who leave or stall over HTTP/2, with frames that no well-behaved client library sends.
 
-use crate::fixture::{ACTUAL, SOON, Setup, Stage, answer, body};
+use crate::fixture::{ACTUAL, Fixture, SOON, Setup, answer, body};
 use harness::{Answer, RawClient, Script, until};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -41,8 +41,8 @@ pub fn fields(list: &[(&str, &str)]) -> Vec<u8> {
 }
 
 /// A connection whose streams may send `window` bytes of their answers at first.
-pub async fn connected(stage: &Stage, window: u32) -> RawClient {
-    let mut raw = stage.raw().await;
+pub async fn connected(fixture: &Fixture, window: u32) -> RawClient {
+    let mut raw = fixture.raw().await;
     let settings = [&INITIAL_WINDOW.to_be_bytes()[..], &window.to_be_bytes()].concat();
     let start = [
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
@@ -54,8 +54,8 @@ pub async fn connected(stage: &Stage, window: u32) -> RawClient {
 }
 
 /// The head of a call on a stream.
-pub fn head(stage: &Stage, stream: u32) -> Vec<u8> {
-    let bearer = format!("Bearer {}", stage.key);
+pub fn head(fixture: &Fixture, stream: u32) -> Vec<u8> {
+    let bearer = format!("Bearer {}", fixture.key);
     let block = fields(&[
         (":method", "POST"),
         (":scheme", "http"),
@@ -68,74 +68,74 @@ pub fn head(stage: &Stage, stream: u32) -> Vec<u8> {
 }
 
 /// The whole call on a stream.
-pub fn call(stage: &Stage, stream: u32) -> Vec<u8> {
-    call_with(stage, stream, &body())
+pub fn call(fixture: &Fixture, stream: u32) -> Vec<u8> {
+    call_with(fixture, stream, &body())
 }
 
-fn call_with(stage: &Stage, stream: u32, body: &Value) -> Vec<u8> {
+fn call_with(fixture: &Fixture, stream: u32, body: &Value) -> Vec<u8> {
     let body = body.to_string();
     [
-        head(stage, stream),
+        head(fixture, stream),
         frame(DATA, END_STREAM, stream, body.as_bytes()),
     ]
     .concat()
 }
 
-pub async fn in_flight(stage: &Stage, count: u64) {
+pub async fn in_flight(fixture: &Fixture, count: u64) {
     until("the calls in flight", async || {
-        stage.metric("tollgate_proxy_in_flight") == count
+        fixture.metric("tollgate_proxy_in_flight") == count
     })
     .await;
 }
 
 #[tokio::test]
 async fn streams_that_break_off_in_their_body_are_not_served() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let half = body().to_string()[..40].to_owned();
-    let mut raw = connected(&stage, 65_535).await;
+    let mut raw = connected(&fixture, 65_535).await;
     for stream in [1, 3, 5] {
-        assert!(raw.send(head(&stage, stream)).await);
+        assert!(raw.send(head(&fixture, stream)).await);
         assert!(raw.send(frame(DATA, 0, stream, half.as_bytes())).await);
     }
-    in_flight(&stage, 3).await;
+    in_flight(&fixture, 3).await;
     assert!(raw.send(frame(RST_STREAM, 0, 1, &CANCEL.to_be_bytes())).await);
-    in_flight(&stage, 2).await;
+    in_flight(&fixture, 2).await;
     raw.reset();
-    stage.settled_at(0).await;
-    assert_eq!(stage.upstream.arrived(), 0);
-    stage.approved_call().await;
+    fixture.settled_at(0).await;
+    assert_eq!(fixture.upstream.arrived(), 0);
+    fixture.approved_call().await;
 }
 
 #[tokio::test]
 async fn a_stream_that_drips_ends_at_its_deadline() {
-    let stage = Setup::default()
+    let fixture = Setup::default()
         .env("PROXY__CLIENT_TIMEOUT_MS", 1000)
         .start()
         .await;
-    let mut raw = connected(&stage, 65_535).await;
-    assert!(raw.send(head(&stage, 1)).await);
+    let mut raw = connected(&fixture, 65_535).await;
+    assert!(raw.send(head(&fixture, 1)).await);
     for _ in 0..5 {
         assert!(raw.send(frame(DATA, 0, 1, b"{")).await);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    stage.settled_at(0).await;
-    assert_eq!((stage.upstream.arrived(), stage.rate()), (0, 1));
+    fixture.settled_at(0).await;
+    assert_eq!((fixture.upstream.arrived(), fixture.rate()), (0, 1));
 }
 
 /// The caller never has room for its answers: its calls are settled, and the connection ends after some time.
 #[tokio::test]
 async fn a_caller_without_room_for_its_answer_is_let_go() {
-    let stage = Setup::default()
+    let fixture = Setup::default()
         .env("PROXY__CLIENT_TIMEOUT_MS", 1500)
         .start()
         .await;
-    let mut raw = connected(&stage, 0).await;
+    let mut raw = connected(&fixture, 0).await;
     for stream in [1, 3, 5, 7] {
-        assert!(raw.send(call(&stage, stream)).await);
+        assert!(raw.send(call(&fixture, stream)).await);
     }
-    stage.upstream.wait_for(4, SOON).await;
-    stage.bot.settled_within(SOON).await;
-    stage.settled_at(4 * ACTUAL).await;
+    fixture.upstream.wait_for(4, SOON).await;
+    fixture.bot.settled_within(SOON).await;
+    fixture.settled_at(4 * ACTUAL).await;
     drop(raw);
 }
 
@@ -144,19 +144,19 @@ async fn a_caller_without_room_for_its_answer_is_let_go() {
 #[tokio::test]
 async fn streams_reset_by_the_hundred_leave_nothing_behind() {
     for is_streamed in [false, true] {
-        let stage = Setup::default().env("PROXY__STREAMING", true).start().await;
+        let fixture = Setup::default().env("PROXY__STREAMING", true).start().await;
         let mut sent = body();
         sent["stream"] = is_streamed.into();
         if is_streamed {
             let usage = json!({ "prompt_tokens": 9, "completion_tokens": 12 });
             let answer = Answer::stream(Script::chat(&["Hello."], &usage));
-            stage.upstream.set(move |_| answer.clone());
+            fixture.upstream.set(move |_| answer.clone());
         }
-        let mut raw = connected(&stage, 65_535).await;
+        let mut raw = connected(&fixture, 65_535).await;
         for number in 0..500_u32 {
             let stream = 2 * number + 1;
             let both = [
-                call_with(&stage, stream, &sent),
+                call_with(&fixture, stream, &sent),
                 frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes()),
             ]
             .concat();
@@ -165,10 +165,10 @@ async fn streams_reset_by_the_hundred_leave_nothing_behind() {
             }
         }
         drop(raw.read_to_end(Duration::from_secs(1)).await);
-        stage.at_rest().await;
-        let forwarded = stage.upstream.arrived() as u64;
-        stage.settled_at(forwarded * ACTUAL).await;
-        stage.upstream.set(|_| answer());
-        stage.approved_call().await;
+        fixture.at_rest().await;
+        let forwarded = fixture.upstream.arrived() as u64;
+        fixture.settled_at(forwarded * ACTUAL).await;
+        fixture.upstream.set(|_| answer());
+        fixture.approved_call().await;
     }
 }

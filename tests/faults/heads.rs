@@ -1,6 +1,6 @@
 //! Heads of requests have at most 64 KiB, over HTTP/2 16 KiB, in any pieces.
 
-use crate::fixture::{SOON, Setup, Stage, body};
+use crate::fixture::{Fixture, SOON, Setup, body};
 use crate::memory::resident_kib;
 use harness::RawClient;
 use std::time::Duration;
@@ -13,11 +13,11 @@ const H2_HEAD_MAX: usize = 16 << 10;
 const A_MOMENT: Duration = Duration::from_millis(50);
 
 /// The head of a call, with `length` bytes including its blank line.
-fn head_of(stage: &Stage, length: usize) -> Vec<u8> {
+fn head_of(fixture: &Fixture, length: usize) -> Vec<u8> {
     let start = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n",
-        stage.key,
+        fixture.key,
         body().to_string().len()
     );
     let mut head = start.into_bytes();
@@ -55,17 +55,17 @@ async fn drip(raw: &mut RawClient, bytes: &[u8]) {
 
 #[tokio::test]
 async fn a_head_of_64_kib_passes_and_one_byte_more_is_a_431() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let call = body().to_string();
     for is_first in [true, false] {
         for (length, status) in [(HEAD_MAX, 200), (HEAD_MAX + 1, 431), (HEAD_MAX + 30_000, 431)] {
             for drips in [false, true] {
-                let mut raw = stage.raw().await;
+                let mut raw = fixture.raw().await;
                 if !is_first {
-                    assert!(raw.send_chat(&stage.key, "", call.as_bytes()).await);
+                    assert!(raw.send_chat(&fixture.key, "", call.as_bytes()).await);
                     assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
                 }
-                let head = head_of(&stage, length);
+                let head = head_of(&fixture, length);
                 match drips {
                     true => drip(&mut raw, &head).await,
                     false => _ = raw.send(&head).await,
@@ -83,13 +83,13 @@ async fn a_head_of_64_kib_passes_and_one_byte_more_is_a_431() {
             }
         }
     }
-    assert!(stage.metric("tollgate_proxy_refused_total{code=\"request_header_fields_too_large\"}") >= 8);
+    assert!(fixture.metric("tollgate_proxy_refused_total{code=\"request_header_fields_too_large\"}") >= 8);
 }
 
 /// A head that was received in part with the previous request, whatever frames that request.
 #[tokio::test]
 async fn a_pipelined_head_has_64_kib_at_most() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let call = body().to_string();
     let length = format!("Content-Length: {}\r\n\r\n{call}", call.len());
     let chunks = format!(
@@ -99,14 +99,14 @@ async fn a_pipelined_head_has_64_kib_at_most() {
     for framed in [&length, &chunks] {
         for (length, status) in [(HEAD_MAX, 200), (HEAD_MAX + 1, 431), (HEAD_MAX + 30_000, 431)] {
             for apart in [false, true] {
-                let mut raw = stage.raw().await;
+                let mut raw = fixture.raw().await;
                 let (head, framed) = framed.split_once("\r\n\r\n").expect("a head and a body");
                 let first = format!(
                     "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
                      Content-Type: application/json\r\n{head}\r\n\r\n",
-                    stage.key
+                    fixture.key
                 );
-                let next = [framed.as_bytes(), &head_of(&stage, length), call.as_bytes()].concat();
+                let next = [framed.as_bytes(), &head_of(&fixture, length), call.as_bytes()].concat();
                 if apart {
                     assert!(raw.send(&first).await);
                     tokio::time::sleep(A_MOMENT).await;
@@ -127,9 +127,9 @@ async fn a_pipelined_head_has_64_kib_at_most() {
 #[tokio::test]
 async fn a_head_has_256_lines_at_most() {
     const LINES_MAX: usize = 256;
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     for (lines, status) in [(LINES_MAX, 200), (LINES_MAX + 1, 400)] {
-        let mut raw = stage.raw().await;
+        let mut raw = fixture.raw().await;
         let more = "X-A: b\r\n".repeat(lines - 1);
         let head = format!("GET /v1/health HTTP/1.1\r\nHost: edge\r\n{more}\r\n");
         assert!(raw.send(head).await);
@@ -141,16 +141,16 @@ async fn a_head_has_256_lines_at_most() {
 /// A long body that arrives together with its head is no long head.
 #[tokio::test]
 async fn a_body_does_not_count_as_head() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let body = crate::sizes::body_of(1 << 20);
-    let head = String::from_utf8(head_of(&stage, 60 << 10)).expect("text");
+    let head = String::from_utf8(head_of(&fixture, 60 << 10)).expect("text");
     let length = format!("Content-Length: {}", body.len());
     let head = head.replacen(
         &format!("Content-Length: {}", crate::fixture::body().to_string().len()),
         &length,
         1,
     );
-    let mut raw = stage.raw().await;
+    let mut raw = fixture.raw().await;
     for _ in 0..2 {
         assert!(raw.send([head.as_bytes(), &body].concat()).await);
         assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
@@ -162,13 +162,13 @@ async fn a_body_does_not_count_as_head() {
 async fn endless_heads_hold_little_memory() {
     const CALLERS: usize = 64;
     const HELD_MAX_KIB: u64 = 192;
-    let stage = Setup::default().start().await;
-    stage.approved_call().await;
-    let before = resident_kib(stage.edge.pid());
-    let head = head_of(&stage, (1 << 20) - 1);
+    let fixture = Setup::default().start().await;
+    fixture.approved_call().await;
+    let before = resident_kib(fixture.edge.pid());
+    let head = head_of(&fixture, (1 << 20) - 1);
     let mut callers = Vec::new();
     for _ in 0..CALLERS {
-        let mut raw = stage.raw().await;
+        let mut raw = fixture.raw().await;
         let _ = raw.send(&head[..head.len() - 2]).await;
         callers.push(raw);
     }
@@ -176,24 +176,24 @@ async fn endless_heads_hold_little_memory() {
         let reply = raw.reply(SOON).await.map(|reply| reply.status);
         assert!(matches!(reply, None | Some(431)), "{reply:?}");
     }
-    let taken = resident_kib(stage.edge.pid()).saturating_sub(before);
+    let taken = resident_kib(fixture.edge.pid()).saturating_sub(before);
     assert!(
         taken <= CALLERS as u64 * HELD_MAX_KIB,
         "{taken} KiB for {CALLERS} heads"
     );
-    stage.approved_call().await;
+    fixture.approved_call().await;
 }
 
 #[tokio::test]
 async fn over_http_2_as_well() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let client = reqwest::Client::builder()
         .no_proxy()
         .http2_prior_knowledge()
         .build();
-    let caller = stage
+    let caller = fixture
         .edge
-        .caller(&stage.key)
+        .caller(&fixture.key)
         .with_client(client.expect("a client"));
     let long = "a".repeat(H2_HEAD_MAX);
     let reply = caller.chat_with(&[("x-long", &long)], body()).await;

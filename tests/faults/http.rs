@@ -69,17 +69,17 @@ async fn statuses(raw: &mut RawClient) -> Vec<String> {
 
 #[tokio::test]
 async fn malformed_http_is_refused_and_hides_no_call() {
-    let stage = Setup::default()
+    let fixture = Setup::default()
         .env("PROXY__CLIENT_TIMEOUT_MS", 2000)
         .start()
         .await;
-    for (what, head) in malformed(&stage.key) {
+    for (what, head) in malformed(&fixture.key) {
         // The hidden call arrives with the head, or after the edge has read the head.
         for pause_ms in [0, 50] {
-            let mut raw = stage.raw().await;
+            let mut raw = fixture.raw().await;
             assert!(raw.send(&head).await);
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-            let _ = raw.send(call(&stage.key)).await;
+            let _ = raw.send(call(&fixture.key)).await;
             let received = statuses(&mut raw).await;
             assert!(received.len() <= 1, "{what}: {received:?}");
             let mut refusals = received.iter().map(String::as_str);
@@ -87,39 +87,39 @@ async fn malformed_http_is_refused_and_hides_no_call() {
                 refusals.all(|status| ["400", "408", "413"].contains(&status)),
                 "{what}: {received:?}"
             );
-            assert_eq!(stage.upstream.arrived(), 0, "{what} was forwarded");
+            assert_eq!(fixture.upstream.arrived(), 0, "{what} was forwarded");
         }
     }
-    stage.settled_at(0).await;
-    stage.approved_call().await;
+    fixture.settled_at(0).await;
+    fixture.approved_call().await;
 }
 
 /// A broken body hides no call either when the key has used up its rate, which changes the answer.
 #[tokio::test]
 async fn a_broken_body_hides_no_call_behind_a_denial() {
-    let stage = Setup::default().start().await;
-    stage.bot.frozen(true).await;
-    stage.bot.account.set_plan("free").await;
+    let fixture = Setup::default().start().await;
+    fixture.bot.frozen(true).await;
+    fixture.bot.account.set_plan("free").await;
     for round in 0..15 {
-        let mut raw = stage.raw().await;
+        let mut raw = fixture.raw().await;
         let head = format!(
             "{LINE}Authorization: Bearer {}\r\nTransfer-Encoding: chunked\r\n\r\n",
-            stage.key
+            fixture.key
         );
         assert!(raw.send(head + "zz\r\n{}\r\n0\r\n\r\n").await);
         tokio::time::sleep(Duration::from_millis(50)).await;
-        let _ = raw.send(call(&stage.key)).await;
+        let _ = raw.send(call(&fixture.key)).await;
         let expected = if round < 10 { "400" } else { "429" };
         assert_eq!(statuses(&mut raw).await, [expected], "call {round}");
     }
-    assert_eq!(stage.rate(), 15, "no hidden call was counted");
+    assert_eq!(fixture.rate(), 15, "no hidden call was counted");
 }
 
 #[tokio::test]
 async fn a_head_without_end_is_cut_off() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let padding = "a".repeat(16 << 10);
-    let mut long_line = stage.raw().await;
+    let mut long_line = fixture.raw().await;
     assert!(long_line.send(LINE).await);
     let mut sent = 0;
     while sent < 64 << 20 && long_line.send(format!("X-{sent}: {padding}\r\n")).await {
@@ -132,30 +132,30 @@ async fn a_head_without_end_is_cut_off() {
             .iter()
             .all(|status| status == "431")
     );
-    let mut many = stage.raw().await;
+    let mut many = fixture.raw().await;
     let lines: String = (0..5000).map(|number| format!("X-{number}: 1\r\n")).collect();
     let _ = many.send(LINE).await && many.send(lines).await && many.send("\r\n").await;
     assert!(statuses(&mut many).await.iter().all(|status| status == "400"));
-    assert_eq!(stage.upstream.arrived(), 0);
-    stage.approved_call().await;
+    assert_eq!(fixture.upstream.arrived(), 0);
+    fixture.approved_call().await;
 }
 
 #[tokio::test]
 async fn a_head_that_drips_blocks_nobody_and_ends() {
-    let stage = Setup::default()
+    let fixture = Setup::default()
         .env("PROXY__CLIENT_TIMEOUT_MS", 3_000)
         .start()
         .await;
     let mut drips = Vec::new();
     for _ in 0..200 {
-        let mut raw = stage.raw().await;
+        let mut raw = fixture.raw().await;
         assert!(raw.send("POST /v1/chat/completions HTT").await);
         drips.push(raw);
     }
-    stage.approved_call().await;
+    fixture.approved_call().await;
     // No dripped head is complete; the approved call may take a moment to leave the count.
     until("no request under way", async || {
-        stage.metric("tollgate_proxy_in_flight") == 0
+        fixture.metric("tollgate_proxy_in_flight") == 0
     })
     .await;
     for mut drip in drips {
@@ -169,14 +169,14 @@ async fn a_head_that_drips_blocks_nobody_and_ends() {
 /// A further head of a connection has a deadline as well, from its first bytes on, however often some more of it comes.
 #[tokio::test]
 async fn a_head_that_drips_on_a_used_connection_ends() {
-    let stage = Setup::default()
+    let fixture = Setup::default()
         .env("PROXY__CLIENT_TIMEOUT_MS", 700)
         .start()
         .await;
-    let mut raw = stage.raw().await;
+    let mut raw = fixture.raw().await;
     let call = body().to_string();
     for _ in 0..2 {
-        assert!(raw.send_chat(&stage.key, "", call.as_bytes()).await);
+        assert!(raw.send_chat(&fixture.key, "", call.as_bytes()).await);
         assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
         // A connection may be idle for longer than this deadline between two requests.
         tokio::time::sleep(Duration::from_millis(1000)).await;
@@ -195,9 +195,9 @@ async fn a_head_that_drips_on_a_used_connection_ends() {
     assert!(reply.text().contains("\"code\":\"request_timeout\""), "{reply:?}");
     assert_eq!(reply.header("connection"), Some("close"), "{}", reply.head);
     stamped(&reply);
-    let logs = stage.edge.logs();
+    let logs = fixture.edge.logs();
     assert!(!logs.contains("Fail to proxy"), "strangers fill the log: {logs}");
-    stage.approved_call().await;
+    fixture.approved_call().await;
 }
 
 /// An answer to an unreadable head carries the common headers all the same.
@@ -210,12 +210,12 @@ fn stamped(reply: &RawReply) {
 
 #[tokio::test]
 async fn what_is_not_http_is_answered_like_the_rest() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     for is_first in [true, false] {
-        let mut raw = stage.raw().await;
+        let mut raw = fixture.raw().await;
         if !is_first {
             let call = body().to_string();
-            assert!(raw.send_chat(&stage.key, "", call.as_bytes()).await);
+            assert!(raw.send_chat(&fixture.key, "", call.as_bytes()).await);
             assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
         }
         assert!(
@@ -229,7 +229,7 @@ async fn what_is_not_http_is_answered_like_the_rest() {
         assert!(raw.closed(SOON).await, "one answer, and no more");
     }
     assert_eq!(
-        stage.metric("tollgate_proxy_refused_total{code=\"bad_request\"}"),
+        fixture.metric("tollgate_proxy_refused_total{code=\"bad_request\"}"),
         2
     );
 }

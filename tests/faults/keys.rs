@@ -1,6 +1,6 @@
 //! Floods of invented keys: none reaches the store, and the edge's memory stays bounded.
 
-use crate::fixture::{SOON, Setup, Stage};
+use crate::fixture::{Fixture, SOON, Setup};
 use crate::memory::resident_kib;
 use entropy::random_bytes;
 use harness::{Answer, RawClient, Redis, Upstream, until};
@@ -23,8 +23,8 @@ fn commands(redis: &Redis) -> u64 {
     line.and_then(|count| count.trim().parse().ok()).expect("a count")
 }
 
-async fn flood(stage: &Stage, key: fn(usize) -> String) {
-    let addr = stage.edge.addr();
+async fn flood(fixture: &Fixture, key: fn(usize) -> String) {
+    let addr = fixture.edge.addr();
     let callers = (0..CALLERS).map(|caller| {
         tokio::spawn(async move {
             let mut raw = RawClient::connect(addr).await;
@@ -41,30 +41,34 @@ async fn flood(stage: &Stage, key: fn(usize) -> String) {
 }
 
 /// Runs a flood and asserts that it cost nothing but the edge's own periodic commands.
-async fn costs_nothing(stage: &Stage, key: fn(usize) -> String) {
-    let forwarded = stage.upstream.arrived();
+async fn costs_nothing(fixture: &Fixture, key: fn(usize) -> String) {
+    let forwarded = fixture.upstream.arrived();
     let (before, scripts, resident) = (
-        commands(&stage.redis),
-        stage.redis.calls("evalsha"),
-        resident_kib(stage.edge.pid()),
+        commands(&fixture.redis),
+        fixture.redis.calls("evalsha"),
+        resident_kib(fixture.edge.pid()),
     );
     let started = Instant::now();
-    flood(stage, key).await;
+    flood(fixture, key).await;
     let own = 20 + 10 * started.elapsed().as_secs();
-    let commands = commands(&stage.redis) - before;
+    let commands = commands(&fixture.redis) - before;
     assert!(commands <= own, "{commands} commands for {FLOOD} keys");
-    assert_eq!(stage.redis.calls("evalsha"), scripts, "no decision was requested");
-    let grown = resident_kib(stage.edge.pid()).saturating_sub(resident);
+    assert_eq!(
+        fixture.redis.calls("evalsha"),
+        scripts,
+        "no decision was requested"
+    );
+    let grown = resident_kib(fixture.edge.pid()).saturating_sub(resident);
     assert!(grown <= GROWTH_MAX_KIB, "the edge grew by {grown} KiB");
-    assert_eq!(stage.upstream.arrived(), forwarded);
+    assert_eq!(fixture.upstream.arrived(), forwarded);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_keys_costs_the_store_nothing() {
-    let stage = Setup::default().start().await;
-    stage.approved_call().await;
-    costs_nothing(&stage, |number| format!("vk_live_{number:063}")).await;
-    costs_nothing(&stage, |_| {
+    let fixture = Setup::default().start().await;
+    fixture.approved_call().await;
+    costs_nothing(&fixture, |number| format!("vk_live_{number:063}")).await;
+    costs_nothing(&fixture, |_| {
         format!(
             "vk_live_{}",
             hex::encode(random_bytes::<32>().expect("randomness"))
@@ -77,13 +81,13 @@ async fn a_flood_of_keys_costs_the_store_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_keys_is_not_traced() {
     let collector = Upstream::start(|_| Answer::json(200, serde_json::json!({})));
-    let stage = Setup::default()
+    let fixture = Setup::default()
         .env("TELEMETRY__OTLP_ENDPOINT", format!("http://{}", collector.addr()))
         .env("TELEMETRY__SAMPLE_RATIO", "0.0")
         .start()
         .await;
     let traceparent = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n";
-    let mut raw = stage.raw().await;
+    let mut raw = fixture.raw().await;
     for number in 0..50 {
         assert!(
             raw.send_chat(&format!("vk_live_{number:063}"), traceparent, b"")
@@ -92,9 +96,9 @@ async fn a_flood_of_keys_is_not_traced() {
         assert_eq!(raw.reply(SOON).await.expect("an answer").status, 401);
     }
     let body = crate::fixture::body().to_string();
-    assert!(raw.send_chat(&stage.key, traceparent, body.as_bytes()).await);
+    assert!(raw.send_chat(&fixture.key, traceparent, body.as_bytes()).await);
     assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
-    let exported = || stage.metric("tollgate_proxy_spans_exported_total");
+    let exported = || fixture.metric("tollgate_proxy_spans_exported_total");
     until("the spans of the call", async || exported() > 0).await;
     assert_eq!(exported(), SPANS, "those of the call alone");
 }

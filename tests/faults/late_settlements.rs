@@ -1,7 +1,7 @@
 //! Settlements that the store did not accept at once (decision D36): the caller has its answer, the ledger follows
 //! exactly once, also through a restart of the edge; estimates beyond the queue stay charged, and visible.
 
-use crate::fixture::{ACTUAL, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, metric, usd};
+use crate::fixture::{ACTUAL, ESTIMATE, Fixture, PROXY, SOON, STORE_TIMEOUT_MS, Setup, answer, metric, usd};
 use harness::{Edge, EdgeOptions, Reply, eventually, executable_script, until};
 use std::path::Path;
 use std::process::Command;
@@ -9,20 +9,20 @@ use std::time::Duration;
 use store::call::reap::sweep;
 
 /// Makes `count` calls whose settlement meets a store that is gone; the wire stays cut.
-pub async fn answered_without_a_store(stage: &Stage, count: usize) -> Vec<Reply> {
-    let gate = stage.gated();
-    let arrived = stage.upstream.requests().len();
-    let calls = futures::future::join_all((0..count).map(|_| stage.call()));
+pub async fn answered_without_a_store(fixture: &Fixture, count: usize) -> Vec<Reply> {
+    let gate = fixture.gated();
+    let arrived = fixture.upstream.requests().len();
+    let calls = futures::future::join_all((0..count).map(|_| fixture.call()));
     let cut = async {
-        stage.upstream.wait_for(arrived + count, SOON).await;
-        stage.lose_store();
+        fixture.upstream.wait_for(arrived + count, SOON).await;
+        fixture.lose_store();
         for _ in 0..count {
             gate.notify_one();
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     let (replies, ()) = futures::future::join(calls, cut).await;
-    stage.upstream.set(|_| answer());
+    fixture.upstream.set(|_| answer());
     replies
 }
 
@@ -32,8 +32,8 @@ fn setup() -> Setup {
         .env("STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
 }
 
-pub fn another_edge(stage: &Stage, data: &Path) -> Edge {
-    let options = EdgeOptions::new(PROXY, stage.redis.url(), stage.upstream.base_url());
+pub fn another_edge(fixture: &Fixture, data: &Path) -> Edge {
+    let options = EdgeOptions::new(PROXY, fixture.redis.url(), fixture.upstream.base_url());
     Edge::start(options.env("TOLLGATE_PROXY__DATA_DIR", data.display().to_string()))
 }
 
@@ -48,9 +48,9 @@ pub fn journals(data: &Path) -> Vec<String> {
 
 #[tokio::test]
 async fn the_answer_goes_out_and_the_settlement_follows() {
-    let stage = setup().start().await;
-    stage.approved_call().await;
-    for reply in answered_without_a_store(&stage, 5).await {
+    let fixture = setup().start().await;
+    fixture.approved_call().await;
+    for reply in answered_without_a_store(&fixture, 5).await {
         assert_eq!(reply.status, 200, "{reply:?}");
         let (estimate, actual) = (usd(ESTIMATE), usd(ACTUAL));
         assert_eq!(reply.header("x-service-decision"), Some("approved"));
@@ -63,26 +63,26 @@ async fn the_answer_goes_out_and_the_settlement_follows() {
         assert_eq!(reply.header("x-service-actual-usd"), Some(actual.as_str()));
     }
     assert_eq!(
-        stage.charged(),
+        fixture.charged(),
         [ACTUAL + 5 * ESTIMATE; 3],
         "the estimates stay for now"
     );
     assert_eq!(
-        (stage.metric("tollgate_proxy_pending"), stage.open_holds()),
+        (fixture.metric("tollgate_proxy_pending"), fixture.open_holds()),
         (5, 5)
     );
-    stage.wire().heal();
-    stage.settled_at(6 * ACTUAL).await;
+    fixture.wire().heal();
+    fixture.settled_at(6 * ACTUAL).await;
     assert_eq!(
-        stage.metric(r#"tollgate_proxy_settlements_total{result="done"}"#),
+        fixture.metric(r#"tollgate_proxy_settlements_total{result="done"}"#),
         6
     );
     assert_eq!(
-        stage.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#),
+        fixture.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#),
         0
     );
     until("nothing left to do", async || {
-        let journals = journals(&stage.edge.dir().join("data"));
+        let journals = journals(&fixture.edge.dir().join("data"));
         journals.iter().all(String::is_empty)
     })
     .await;
@@ -92,17 +92,17 @@ async fn the_answer_goes_out_and_the_settlement_follows() {
 #[tokio::test]
 async fn a_settlement_survives_its_edge() {
     for kill in [true, false] {
-        let stage = setup().start().await;
-        stage.approved_call().await;
-        let replies = answered_without_a_store(&stage, 3).await;
+        let fixture = setup().start().await;
+        fixture.approved_call().await;
+        let replies = answered_without_a_store(&fixture, 3).await;
         assert!(replies.iter().all(|reply| reply.status == 200), "{replies:?}");
         if kill {
-            stage.edge.kill9();
+            fixture.edge.kill9();
         } else {
-            stage.edge.term();
-            assert_eq!(stage.edge.wait_exit(SOON), Some(0), "{}", stage.edge.logs());
+            fixture.edge.term();
+            assert_eq!(fixture.edge.wait_exit(SOON), Some(0), "{}", fixture.edge.logs());
         }
-        let data = stage.edge.dir().join("data");
+        let data = fixture.edge.dir().join("data");
         assert_eq!(
             journals(&data)
                 .iter()
@@ -110,18 +110,18 @@ async fn a_settlement_survives_its_edge() {
                 .sum::<usize>(),
             3
         );
-        assert_eq!(stage.charged(), [ACTUAL + 3 * ESTIMATE; 3]);
-        let next = another_edge(&stage, &data);
-        stage.bot.settled_within(SOON).await;
-        assert_eq!(stage.charged(), [4 * ACTUAL; 3], "{}", next.logs());
+        assert_eq!(fixture.charged(), [ACTUAL + 3 * ESTIMATE; 3]);
+        let next = another_edge(&fixture, &data);
+        fixture.bot.settled_within(SOON).await;
+        assert_eq!(fixture.charged(), [4 * ACTUAL; 3], "{}", next.logs());
         until("an empty queue", async || {
             metric(&next, "tollgate_proxy_pending") == 0
         })
         .await;
         next.kill9();
-        drop(another_edge(&stage, &data));
+        drop(another_edge(&fixture, &data));
         assert_eq!(
-            stage.charged(),
+            fixture.charged(),
             [4 * ACTUAL; 3],
             "a third edge finds nothing to do"
         );
@@ -153,62 +153,67 @@ fn limit_files(edge: &Edge, bytes: &str) {
 async fn settlements_of_a_full_disk_are_written_later_or_named() {
     for (has_room_again, stop) in [(true, "TERM"), (false, "TERM"), (false, "INT")] {
         let dir = tempfile::tempdir().expect("a directory");
-        let stage = setup().edge(edge_of_limited_files(dir.path())).start().await;
-        stage.approved_call().await;
-        stage.at_rest().await;
-        limit_files(&stage.edge, "1");
-        let replies = answered_without_a_store(&stage, 3).await;
+        let fixture = setup().edge(edge_of_limited_files(dir.path())).start().await;
+        fixture.approved_call().await;
+        fixture.at_rest().await;
+        limit_files(&fixture.edge, "1");
+        let replies = answered_without_a_store(&fixture, 3).await;
         assert!(replies.iter().all(|reply| reply.status == 200), "{replies:?}");
-        let lines = || stage.metric("tollgate_proxy_pending_journal_lines");
-        let unwritten = || stage.metric("tollgate_proxy_pending_unwritten");
+        let lines = || fixture.metric("tollgate_proxy_pending_journal_lines");
+        let unwritten = || fixture.metric("tollgate_proxy_pending_unwritten");
         assert_eq!(
-            (stage.metric("tollgate_proxy_pending"), lines(), unwritten()),
+            (fixture.metric("tollgate_proxy_pending"), lines(), unwritten()),
             (3, 0, 3)
         );
         if has_room_again {
-            limit_files(&stage.edge, "unlimited");
+            limit_files(&fixture.edge, "unlimited");
             until("the journal", async || lines() == 3).await;
             assert_eq!(unwritten(), 0);
         }
-        stage.edge.signal(stop);
+        fixture.edge.signal(stop);
         let code = if has_room_again { 0 } else { 4 };
-        assert_eq!(stage.edge.wait_exit(SOON), Some(code), "{}", stage.edge.logs());
-        let data = stage.edge.dir().join("data");
+        assert_eq!(
+            fixture.edge.wait_exit(SOON),
+            Some(code),
+            "{}",
+            fixture.edge.logs()
+        );
+        let data = fixture.edge.dir().join("data");
         let written: usize = journals(&data).iter().map(|text| text.lines().count()).sum();
         if !has_room_again {
             assert_eq!(written, 0);
-            let named = || stage.edge.logs().matches("lost with this process").count();
+            let named = || fixture.edge.logs().matches("lost with this process").count();
             until("three lines of the log", async || named() == 3).await;
             continue;
         }
         assert_eq!(written, 3);
-        let next = another_edge(&stage, &data);
-        stage.bot.settled_within(SOON).await;
-        assert_eq!(stage.charged(), [4 * ACTUAL; 3], "{}", next.logs());
+        let next = another_edge(&fixture, &data);
+        fixture.bot.settled_within(SOON).await;
+        assert_eq!(fixture.charged(), [4 * ACTUAL; 3], "{}", next.logs());
     }
 }
 
 /// Two edges share a data directory: the second leaves the first one's journal alone.
 #[tokio::test]
 async fn a_living_edge_keeps_its_journal() {
-    let stage = setup().start().await;
-    stage.approved_call().await;
-    answered_without_a_store(&stage, 2).await;
-    let other = another_edge(&stage, &stage.edge.dir().join("data"));
+    let fixture = setup().start().await;
+    fixture.approved_call().await;
+    answered_without_a_store(&fixture, 2).await;
+    let other = another_edge(&fixture, &fixture.edge.dir().join("data"));
     assert_eq!(metric(&other, "tollgate_proxy_pending"), 0);
-    assert_eq!(stage.charged(), [ACTUAL + 2 * ESTIMATE; 3]);
-    stage.wire().heal();
-    stage.settled_at(3 * ACTUAL).await;
+    assert_eq!(fixture.charged(), [ACTUAL + 2 * ESTIMATE; 3]);
+    fixture.wire().heal();
+    fixture.settled_at(3 * ACTUAL).await;
 }
 
 /// A journal that was cut in the middle of a line, or holds something else, stops nothing.
 #[tokio::test]
 async fn a_damaged_journal_costs_only_its_damaged_lines() {
-    let stage = setup().start().await;
-    stage.approved_call().await;
-    answered_without_a_store(&stage, 3).await;
-    stage.edge.kill9();
-    let data = stage.edge.dir().join("data");
+    let fixture = setup().start().await;
+    fixture.approved_call().await;
+    answered_without_a_store(&fixture, 3).await;
+    fixture.edge.kill9();
+    let data = fixture.edge.dir().join("data");
     let text = journals(&data).concat();
     let cut = text.trim_end().len() - 10;
     let nonsense = b"\x01\x02\n\xff\xfe\n{\"do\":\"dance\"}\n";
@@ -221,10 +226,10 @@ async fn a_damaged_journal_costs_only_its_damaged_lines() {
     }
     // Something that has the name of a journal, and can be neither read nor removed as one.
     std::fs::create_dir(data.join("a.pending.jsonl")).expect("a directory");
-    let _next = another_edge(&stage, &data);
-    until("two settlements", async || stage.open_holds() == 1).await;
+    let _next = another_edge(&fixture, &data);
+    until("two settlements", async || fixture.open_holds() == 1).await;
     assert_eq!(
-        stage.charged(),
+        fixture.charged(),
         [3 * ACTUAL + ESTIMATE; 3],
         "never less than was spent"
     );
@@ -236,35 +241,35 @@ async fn what_does_not_fit_into_the_queue_stays_charged_and_visible() {
         .env("PROXY__RETRY_QUEUE_LIMIT", 3)
         .env("UPSTREAM__TIMEOUT_MS", 10_000)
         .env("PROXY__HOLD_GRACE_MS", 1);
-    let stage = setup.start().await;
-    stage.approved_call().await;
-    stage.at_rest().await;
-    answered_without_a_store(&stage, 6).await;
+    let fixture = setup.start().await;
+    fixture.approved_call().await;
+    fixture.at_rest().await;
+    answered_without_a_store(&fixture, 6).await;
     for _ in 0..5 {
-        stage.unavailable_call().await;
+        fixture.unavailable_call().await;
     }
-    assert_eq!(stage.metric("tollgate_proxy_pending"), 3, "bounded");
-    let lines: usize = journals(&stage.edge.dir().join("data"))
+    assert_eq!(fixture.metric("tollgate_proxy_pending"), 3, "bounded");
+    let lines: usize = journals(&fixture.edge.dir().join("data"))
         .iter()
         .map(|text| text.lines().count())
         .sum();
     assert!(lines <= 6, "{lines} lines for a queue of 3");
-    stage.wire().heal();
-    stage.at_rest().await;
-    assert_eq!(stage.charged(), [4 * ACTUAL + 3 * ESTIMATE; 3]);
-    assert_eq!(stage.open_holds(), 3);
+    fixture.wire().heal();
+    fixture.at_rest().await;
+    assert_eq!(fixture.charged(), [4 * ACTUAL + 3 * ESTIMATE; 3]);
+    assert_eq!(fixture.open_holds(), 3);
 
-    let bucket = stage.bot.account.keys.bucket();
+    let bucket = fixture.bot.account.keys.bucket();
     let kept = async || {
         let now = clock::now_ms();
-        sweep(stage.seed.store(), bucket, now).await.expect("a sweep");
-        (stage.bot.kept_holds().await == 3).then_some(())
+        sweep(fixture.seed.store(), bucket, now).await.expect("a sweep");
+        (fixture.bot.kept_holds().await == 3).then_some(())
     };
     eventually("three kept holds", SOON, kept).await;
     assert_eq!(
-        stage.charged(),
+        fixture.charged(),
         [4 * ACTUAL + 3 * ESTIMATE; 3],
         "kept, not given back"
     );
-    assert_eq!(stage.open_holds(), 0);
+    assert_eq!(fixture.open_holds(), 0);
 }

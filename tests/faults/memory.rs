@@ -1,6 +1,6 @@
 //! Memory: it is returned after a load, and a waiting call takes little.
 
-use crate::fixture::{SOON, Setup, Stage};
+use crate::fixture::{Fixture, SOON, Setup};
 use crate::sizes::body_of;
 use harness::until;
 
@@ -29,20 +29,20 @@ pub fn resident_kib(pid: u32) -> u64 {
     kib(pid, "status", "VmRSS:")
 }
 
-async fn large_call(stage: &Stage, body: &[u8]) {
-    let mut raw = stage.raw().await;
-    assert!(raw.send_chat(&stage.key, "", body).await);
+async fn large_call(fixture: &Fixture, body: &[u8]) {
+    let mut raw = fixture.raw().await;
+    assert!(raw.send_chat(&fixture.key, "", body).await);
     assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_of_large_bodies_is_returned() {
-    let stage = Setup::default().start().await;
-    let pid = stage.edge.pid();
-    stage.approved_call().await;
+    let fixture = Setup::default().start().await;
+    let pid = fixture.edge.pid();
+    fixture.approved_call().await;
     let before = resident_kib(pid);
     let body = body_of(LENGTH);
-    futures::future::join_all((0..CALLERS).map(|_| large_call(&stage, &body))).await;
+    futures::future::join_all((0..CALLERS).map(|_| large_call(&fixture, &body))).await;
     let taken = kib(pid, "status", "VmHWM:").saturating_sub(before);
     assert!(taken >= TAKEN_MIN_KIB, "{taken} KiB at the peak");
     until("the memory to be given back", async || {
@@ -61,17 +61,17 @@ async fn memory_of_large_bodies_is_returned() {
 async fn calls_that_wait_for_the_provider_keep_no_bodies() {
     const WAITING: usize = 128;
     const LENGTH: usize = 256 << 10;
-    let stage = Setup::default().start().await;
-    let pid = stage.edge.pid();
-    stage.approved_call().await;
+    let fixture = Setup::default().start().await;
+    let pid = fixture.edge.pid();
+    fixture.approved_call().await;
     let before = resident_kib(pid);
-    let gate = stage.gated();
+    let gate = fixture.gated();
     let body = body_of(LENGTH);
     let mut callers = Vec::new();
     for calls in 1..=WAITING {
-        callers.push(stage.waiting_call(&body, calls + 1).await);
+        callers.push(fixture.waiting_call(&body, calls + 1).await);
     }
-    assert_eq!(stage.upstream.arrived(), WAITING + 1);
+    assert_eq!(fixture.upstream.arrived(), WAITING + 1);
     let bodies = u64::try_from((WAITING * LENGTH) >> 10).expect("KiB");
     until("less memory than bodies", async || {
         resident_kib(pid) < before + bodies

@@ -1,7 +1,7 @@
 //! Waiting settlements and voids belong to one ledger: they are delivered to no other one, and a hold counts as
 //! missing only in a ledger that has the change which opened it (decisions D36, D47, D52).
 
-use crate::fixture::{ACTUAL, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, sha};
+use crate::fixture::{ACTUAL, ESTIMATE, Fixture, PROXY, SOON, Setup, answer, metric, sha};
 use crate::late_settlements::{another_edge, answered_without_a_store, journals};
 use harness::{Edge, EdgeOptions, Redis, Seed, until};
 use std::time::Duration;
@@ -55,41 +55,41 @@ async fn copy(right: &Redis, other: &Redis) {
 }
 
 /// Leads the edge to another server, as when an address is given to it.
-fn lead(stage: &Stage, to: &Redis) {
-    stage.wire().lead_to(to.port());
-    stage.wire().heal();
-    stage.wire().cut();
+fn lead(fixture: &Fixture, to: &Redis) {
+    fixture.wire().lead_to(to.port());
+    fixture.wire().heal();
+    fixture.wire().cut();
 }
 
-fn lines(stage: &Stage) -> usize {
-    let journals = journals(&stage.edge.dir().join("data"));
+fn lines(fixture: &Fixture) -> usize {
+    let journals = journals(&fixture.edge.dir().join("data"));
     journals.iter().map(|text| text.lines().count()).sum()
 }
 
 #[tokio::test]
 async fn settlements_wait_for_the_ledger_of_their_holds() {
     for kind in OtherLedger::ALL {
-        let stage = Stage::wired().await;
-        let other = kind.start(&stage.redis).await;
+        let fixture = Fixture::wired().await;
+        let other = kind.start(&fixture.redis).await;
         let before: u64 = other.command(&["DBSIZE"]);
-        let replies = answered_without_a_store(&stage, 3).await;
+        let replies = answered_without_a_store(&fixture, 3).await;
         assert!(replies.iter().all(|reply| reply.status == 200), "{replies:?}");
-        lead(&stage, &other);
+        lead(&fixture, &other);
         tokio::time::sleep(ROUNDS).await;
         assert_eq!(
-            (stage.metric("tollgate_proxy_pending"), lines(&stage)),
+            (fixture.metric("tollgate_proxy_pending"), lines(&fixture)),
             (3, 3),
             "{kind:?}: {}",
-            stage.edge.logs()
+            fixture.edge.logs()
         );
         assert_eq!(
             other.command::<u64>(&["DBSIZE"]),
             before,
             "{kind:?}: nothing is written there"
         );
-        lead(&stage, &stage.redis);
-        stage.settled_at(4 * ACTUAL).await;
-        let missing = stage.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#);
+        lead(&fixture, &fixture.redis);
+        fixture.settled_at(4 * ACTUAL).await;
+        let missing = fixture.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#);
         assert_eq!(missing, 0, "{kind:?}");
     }
 }
@@ -98,25 +98,25 @@ async fn settlements_wait_for_the_ledger_of_their_holds() {
 #[tokio::test]
 async fn voids_wait_for_the_ledger_of_their_holds() {
     for kind in OtherLedger::ALL {
-        let stage = Stage::wired().await;
-        let other = kind.start(&stage.redis).await;
+        let fixture = Fixture::wired().await;
+        let other = kind.start(&fixture.redis).await;
         // The edge has seen a higher version of the account than a store that is behind has.
-        stage.approved_call().await;
-        stage.at_rest().await;
+        fixture.approved_call().await;
+        fixture.at_rest().await;
         // The connection that breaks in the place of the reply is the last one to the right store.
-        stage.wire().lead_to(other.port());
-        stage.wire().lose_reply_to(sha(&AUTHORIZE), 1);
-        stage.unavailable_call().await;
-        assert_eq!(stage.wire().replies_lost(), 1, "the script ran");
+        fixture.wire().lead_to(other.port());
+        fixture.wire().lose_reply_to(sha(&AUTHORIZE), 1);
+        fixture.unavailable_call().await;
+        assert_eq!(fixture.wire().replies_lost(), 1, "the script ran");
         tokio::time::sleep(ROUNDS).await;
-        assert_eq!(stage.metric("tollgate_proxy_pending"), 1, "{kind:?}");
+        assert_eq!(fixture.metric("tollgate_proxy_pending"), 1, "{kind:?}");
         assert_eq!(
-            (stage.charged(), stage.open_holds()),
+            (fixture.charged(), fixture.open_holds()),
             ([2 * ACTUAL + ESTIMATE; 3], 1),
             "{kind:?}"
         );
-        lead(&stage, &stage.redis);
-        stage.settled_at(2 * ACTUAL).await;
+        lead(&fixture, &fixture.redis);
+        fixture.settled_at(2 * ACTUAL).await;
     }
 }
 
@@ -124,42 +124,45 @@ async fn voids_wait_for_the_ledger_of_their_holds() {
 /// hold, which does not count as missing.
 #[tokio::test]
 async fn a_store_that_is_exchanged_in_a_call_loses_no_settlement() {
-    let stage = Setup::default().start().await;
-    stage.approved_call().await;
-    stage.at_rest().await;
-    let gate = stage.gated();
-    let (reply, ()) = futures::future::join(stage.call(), async {
-        stage.upstream.wait_for(2, SOON).await;
-        let _: String = stage.redis.command(&["SWAPDB", "0", "1"]);
+    let fixture = Setup::default().start().await;
+    fixture.approved_call().await;
+    fixture.at_rest().await;
+    let gate = fixture.gated();
+    let (reply, ()) = futures::future::join(fixture.call(), async {
+        fixture.upstream.wait_for(2, SOON).await;
+        let _: String = fixture.redis.command(&["SWAPDB", "0", "1"]);
         gate.notify_one();
     })
     .await;
     assert_eq!(reply.status, 200, "{reply:?}");
-    stage.upstream.set(|_| answer());
+    fixture.upstream.set(|_| answer());
     tokio::time::sleep(ROUNDS).await;
-    assert_eq!((stage.metric("tollgate_proxy_pending"), lines(&stage)), (1, 1));
-    let _: String = stage.redis.command(&["SWAPDB", "0", "1"]);
-    stage.settled_at(2 * ACTUAL).await;
+    assert_eq!(
+        (fixture.metric("tollgate_proxy_pending"), lines(&fixture)),
+        (1, 1)
+    );
+    let _: String = fixture.redis.command(&["SWAPDB", "0", "1"]);
+    fixture.settled_at(2 * ACTUAL).await;
 }
 
 /// A journal that was taken over waits for its own ledger too, and does not block what other processes left for the
 /// present one.
 #[tokio::test]
 async fn a_journal_that_was_taken_over_waits_for_its_ledger() {
-    let stage = Stage::wired().await;
-    answered_without_a_store(&stage, 3).await;
-    stage.edge.kill9();
-    let data = stage.edge.dir().join("data");
+    let fixture = Fixture::wired().await;
+    answered_without_a_store(&fixture, 3).await;
+    fixture.edge.kill9();
+    let data = fixture.edge.dir().join("data");
     let other = Redis::start();
     let start = |redis: &Redis| {
-        let options = EdgeOptions::new(PROXY, redis.url(), stage.upstream.base_url()).until_alive();
+        let options = EdgeOptions::new(PROXY, redis.url(), fixture.upstream.base_url()).until_alive();
         Edge::start(options.env("TOLLGATE_PROXY__DATA_DIR", data.display().to_string()))
     };
     for _ in 0..2 {
         let wrong = start(&other);
         tokio::time::sleep(ROUNDS).await;
         assert_eq!(
-            (metric(&wrong, "tollgate_proxy_pending"), lines(&stage)),
+            (metric(&wrong, "tollgate_proxy_pending"), lines(&fixture)),
             (3, 3),
             "{}",
             wrong.logs()
@@ -168,40 +171,40 @@ async fn a_journal_that_was_taken_over_waits_for_its_ledger() {
         drop(Seed::new(&other.store()).await);
         wrong.kill9();
     }
-    let right = another_edge(&stage, &data);
-    stage.bot.settled_within(SOON).await;
-    assert_eq!(stage.charged(), [4 * ACTUAL; 3], "{}", right.logs());
+    let right = another_edge(&fixture, &data);
+    fixture.bot.settled_within(SOON).await;
+    assert_eq!(fixture.charged(), [4 * ACTUAL; 3], "{}", right.logs());
 }
 
 /// A hold that is missing in a ledger which has the change that opened it was resolved: nothing waits for it.
 #[tokio::test]
 async fn a_hold_that_was_resolved_is_waited_for_no_longer() {
-    let stage = Stage::wired().await;
-    answered_without_a_store(&stage, 2).await;
-    let bucket = stage.bot.account.keys.bucket();
-    let open: Vec<String> = stage.redis.command(&["ZRANGE", &bucket.due(), "0", "-1"]);
-    let _: u64 = stage.redis.command(&["DEL", &bucket.hold(&open[0])]);
-    let _: u64 = stage.redis.command(&["ZREM", &bucket.due(), &open[0]]);
-    lead(&stage, &stage.redis);
-    stage.at_rest().await;
-    assert_eq!(stage.charged(), [2 * ACTUAL + ESTIMATE; 3]);
-    let missing = stage.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#);
+    let fixture = Fixture::wired().await;
+    answered_without_a_store(&fixture, 2).await;
+    let bucket = fixture.bot.account.keys.bucket();
+    let open: Vec<String> = fixture.redis.command(&["ZRANGE", &bucket.due(), "0", "-1"]);
+    let _: u64 = fixture.redis.command(&["DEL", &bucket.hold(&open[0])]);
+    let _: u64 = fixture.redis.command(&["ZREM", &bucket.due(), &open[0]]);
+    lead(&fixture, &fixture.redis);
+    fixture.at_rest().await;
+    assert_eq!(fixture.charged(), [2 * ACTUAL + ESTIMATE; 3]);
+    let missing = fixture.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#);
     assert_eq!(missing, 1);
 }
 
 /// When the operator accepts the lost writes, nothing waits for them any longer.
 #[tokio::test]
 async fn an_account_that_was_accepted_ends_the_waiting() {
-    let stage = Stage::wired().await;
-    let behind = OtherLedger::Behind.start(&stage.redis).await;
-    answered_without_a_store(&stage, 2).await;
-    lead(&stage, &behind);
+    let fixture = Fixture::wired().await;
+    let behind = OtherLedger::Behind.start(&fixture.redis).await;
+    answered_without_a_store(&fixture, 2).await;
+    lead(&fixture, &behind);
     tokio::time::sleep(ROUNDS).await;
-    assert_eq!(stage.metric("tollgate_proxy_pending"), 2);
-    let record = stage.bot.account.keys.record();
+    assert_eq!(fixture.metric("tollgate_proxy_pending"), 2);
+    let record = fixture.bot.account.keys.record();
     let _: u64 = behind.command(&["HINCRBY", &record, "generation", "1"]);
-    stage.at_rest().await;
-    let missing = stage.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#);
+    fixture.at_rest().await;
+    let missing = fixture.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#);
     assert_eq!(missing, 2);
-    stage.recovered().await;
+    fixture.recovered().await;
 }

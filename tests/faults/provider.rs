@@ -1,7 +1,7 @@
 //! A provider that does not answer as it should. Whatever it does: one request for each approval, an answer for the
 //! caller, and the estimate stays charged unless the provider itself said otherwise (decisions D33, D35, D64).
 
-use crate::fixture::{ACTUAL, ESTIMATE, Setup, Stage, answer, usd};
+use crate::fixture::{ACTUAL, ESTIMATE, Fixture, Setup, answer, usd};
 use harness::{Answer, Reply};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -63,11 +63,11 @@ fn stamped(reply: &Reply, what: &str) {
 }
 
 /// Plays each answer to one call and checks caller, provider and ledger.
-async fn each(stage: &Stage, cases: Vec<(&'static str, Answer, Expected)>) {
+async fn each(fixture: &Fixture, cases: Vec<(&'static str, Answer, Expected)>) {
     let mut charged = 0;
     for (at, (what, answer, expected)) in cases.into_iter().enumerate() {
-        stage.upstream.set(move |_| answer.clone());
-        let reply = stage.call().await;
+        fixture.upstream.set(move |_| answer.clone());
+        let reply = fixture.call().await;
         assert_eq!(reply.status, expected.status, "{what}: {reply:?}");
         if !expected.code.is_empty() {
             assert_eq!(reply.error_code(), expected.code, "{what}");
@@ -77,21 +77,21 @@ async fn each(stage: &Stage, cases: Vec<(&'static str, Answer, Expected)>) {
         assert_eq!(reply.header("x-should-retry"), warning, "{what}");
         assert_eq!(reply.header("x-service-actual-usd"), None, "{what}");
         charged += ESTIMATE;
-        stage.settled_at(charged).await;
+        fixture.settled_at(charged).await;
         assert_eq!(
-            stage.upstream.arrived(),
+            fixture.upstream.arrived(),
             at + 1,
             "{what}: one request for one approval"
         );
     }
     // Bytes that were left on its connections do not affect the next call.
-    stage.upstream.set(|_| answer());
-    stage.approved_call().await;
+    fixture.upstream.set(|_| answer());
+    fixture.approved_call().await;
 }
 
 #[tokio::test]
 async fn broken_answers_are_502_and_stay_charged() {
-    let stage = Setup::default()
+    let fixture = Setup::default()
         .env("UPSTREAM__MAX_RESPONSE_BYTES", 100_000)
         .start()
         .await;
@@ -102,7 +102,7 @@ async fn broken_answers_are_502_and_stay_charged() {
         ))
     };
     each(
-        &stage,
+        &fixture,
         vec![
             ("reset at once", Answer::reset(), broken()),
             ("reset in the head", answer().reset_after(30), broken()),
@@ -181,10 +181,10 @@ async fn broken_answers_are_502_and_stay_charged() {
 /// Answers without usage, or with an implausible one.
 #[tokio::test]
 async fn answers_without_a_believable_usage_pass_and_keep_the_estimate() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let usage = |usage| Answer::chat_with_usage(usage);
     each(
-        &stage,
+        &fixture,
         vec![
             (
                 "gzip that is none",
@@ -218,7 +218,7 @@ async fn answers_without_a_believable_usage_pass_and_keep_the_estimate() {
 /// `usage_tokens_max` of the upstream: 12 tokens of [`answer`] are at it.
 #[tokio::test]
 async fn a_usage_beyond_the_bound_of_the_upstream_keeps_the_estimate() {
-    let stage = Setup::default()
+    let fixture = Setup::default()
         .env("UPSTREAM__USAGE_TOKENS_MAX", 12)
         .start()
         .await;
@@ -227,14 +227,14 @@ async fn a_usage_beyond_the_bound_of_the_upstream_keeps_the_estimate() {
     };
     // Behind them `each` makes a call whose usage is at the bound.
     each(
-        &stage,
+        &fixture,
         vec![
             ("a prompt beyond the bound", usage(13, 12), kept()),
             ("a completion beyond the bound", usage(12, 13), kept()),
         ],
     )
     .await;
-    let ignored = stage
+    let ignored = fixture
         .edge
         .metric_sum("tollgate_proxy_upstream_ignored_usages_total");
     assert_eq!(ignored, Some(2));
@@ -242,10 +242,10 @@ async fn a_usage_beyond_the_bound_of_the_upstream_keeps_the_estimate() {
 
 #[tokio::test]
 async fn silent_providers_are_504_and_stay_charged() {
-    let stage = Setup::default().env("UPSTREAM__TIMEOUT_MS", 1000).start().await;
+    let fixture = Setup::default().env("UPSTREAM__TIMEOUT_MS", 1000).start().await;
     let started = Instant::now();
     each(
-        &stage,
+        &fixture,
         vec![
             ("never answers", Answer::hang(), late()),
             ("stalls in the head", answer().stall_after(20), late()),
@@ -276,18 +276,18 @@ async fn silent_providers_are_504_and_stay_charged() {
 
 #[tokio::test]
 async fn a_provider_that_is_not_there_is_502() {
-    let stage = Setup::default().start().await;
-    stage.approved_call().await;
-    stage.upstream.stop();
+    let fixture = Setup::default().start().await;
+    fixture.approved_call().await;
+    fixture.upstream.stop();
     for round in 1..=3 {
-        let reply = stage.call().await;
+        let reply = fixture.call().await;
         assert_eq!(
             (reply.status, reply.error_code().as_str()),
             (502, "upstream_unreachable")
         );
         stamped(&reply, "refused");
         assert_eq!(reply.header("x-should-retry"), Some("false"));
-        stage.settled_at(ACTUAL + round * ESTIMATE).await;
+        fixture.settled_at(ACTUAL + round * ESTIMATE).await;
     }
-    assert_eq!(stage.upstream.arrived(), 1);
+    assert_eq!(fixture.upstream.arrived(), 1);
 }

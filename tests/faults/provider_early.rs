@@ -1,7 +1,7 @@
 //! A provider that answers, or closes, before it has read the request: its answer passes, and is charged as if it
 //! had read everything (specification "Proxy spend ledger").
 
-use crate::fixture::{ACTUAL, Setup, Stage};
+use crate::fixture::{ACTUAL, Fixture, Setup};
 use harness::{EventStream, Reply, eventually};
 use serde_json::json;
 use std::sync::Arc;
@@ -78,24 +78,24 @@ fn chunk(event: &serde_json::Value) -> String {
 }
 
 /// The answer to a call of [`LONG`] bytes, which must come at once.
-async fn long_call(then: AfterHead) -> (Stage, Reply) {
+async fn long_call(then: AfterHead) -> (Fixture, Reply) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     tokio::spawn(provide(listener, then));
-    let stage = Setup::default().env("UPSTREAM__BASE_URL", url).start().await;
+    let fixture = Setup::default().env("UPSTREAM__BASE_URL", url).start().await;
     let since = Instant::now();
-    let reply = call_of(&stage, LONG).await;
+    let reply = call_of(&fixture, LONG).await;
     assert!(since.elapsed() < AT_ONCE, "{reply:?}");
-    (stage, reply)
+    (fixture, reply)
 }
 
 /// The answer to a call whose prompt has this length.
-async fn call_of(stage: &Stage, length: usize) -> Reply {
+async fn call_of(fixture: &Fixture, length: usize) -> Reply {
     let prompt = "x".repeat(length);
     let body = format!(
         r#"{{"model":"gpt-4o-mini","max_tokens":100,"messages":[{{"role":"user","content":"{prompt}"}}]}}"#
     );
-    let caller = stage.edge.caller(&stage.key);
+    let caller = fixture.edge.caller(&fixture.key);
     let json = [("content-type", "application/json")];
     caller.send("POST", "/v1/chat/completions", &json, body).await
 }
@@ -103,25 +103,25 @@ async fn call_of(stage: &Stage, length: usize) -> Reply {
 #[tokio::test]
 async fn a_refusal_before_the_whole_request_is_passed_on_and_costs_nothing() {
     for then in [AfterHead::Stay(REFUSED), AfterHead::Close(REFUSED)] {
-        let (stage, reply) = long_call(then).await;
+        let (fixture, reply) = long_call(then).await;
         assert_eq!(
             (reply.status, reply.text().as_str()),
             (429, "{}"),
             "{}",
-            stage.edge.logs()
+            fixture.edge.logs()
         );
         assert_eq!(reply.header("x-service-decision"), Some("approved"));
-        assert_eq!(stage.charged(), [0; 3]);
-        assert_eq!(stage.open_holds(), 0);
+        assert_eq!(fixture.charged(), [0; 3]);
+        assert_eq!(fixture.open_holds(), 0);
     }
 }
 
 #[tokio::test]
 async fn an_interim_answer_does_not_end_the_sending() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
-    let (stage, reply) = long_call(AfterHead::GoOn(hints)).await;
-    assert_eq!(reply.status, 200, "{reply:?}\n{}", stage.edge.logs());
-    assert_eq!(stage.charged(), [ACTUAL; 3]);
+    let (fixture, reply) = long_call(AfterHead::GoOn(hints)).await;
+    assert_eq!(reply.status, 200, "{reply:?}\n{}", fixture.edge.logs());
+    assert_eq!(fixture.charged(), [ACTUAL; 3]);
 }
 
 #[tokio::test]
@@ -133,10 +133,10 @@ async fn who_closes_without_a_word_or_within_an_answer_has_not_answered() {
         AfterHead::Close("HTTP/1.1 429 Too"),
         AfterHead::Close(cut),
     ] {
-        let (stage, reply) = long_call(then).await;
+        let (fixture, reply) = long_call(then).await;
         assert_eq!(reply.error_code(), "upstream_unreachable", "{reply:?}");
-        assert_ne!(stage.charged(), [0; 3], "it may have done the work");
-        assert_eq!(stage.open_holds(), 0);
+        assert_ne!(fixture.charged(), [0; 3], "it may have done the work");
+        assert_eq!(fixture.open_holds(), 0);
     }
 }
 
@@ -179,7 +179,7 @@ async fn a_stream_before_the_whole_request_passes_as_it_comes() {
         let gate = Arc::new(Notify::new());
         let provider = tokio::spawn(stream_early(listener, Arc::clone(&gate), reads));
         let timeout_ms = if reads { 100_000 } else { 1_000 };
-        let stage = Setup::default()
+        let fixture = Setup::default()
             .env("UPSTREAM__BASE_URL", url)
             .env("UPSTREAM__TIMEOUT_MS", timeout_ms)
             .env("PROXY__STREAMING", "true")
@@ -190,21 +190,25 @@ async fn a_stream_before_the_whole_request_passes_as_it_comes() {
         let body = json!({ "model": "gpt-4o-mini", "max_tokens": 100, "stream": true,
             "messages": [{ "content": prompt, "role": "user" }] });
         let path = "/v1/chat/completions";
-        let mut stream = EventStream::open(stage.edge.addr(), path, &stage.key, "", body).await;
+        let mut stream = EventStream::open(fixture.edge.addr(), path, &fixture.key, "", body).await;
         assert_eq!(stream.status(), 200, "{}", stream.head);
         stream.until("early").await;
         if !reads {
             eventually("the release of the unsent memory", AT_ONCE, async || {
-                (stage.metric("tollgate_proxy_body_memory_bytes") == 0).then_some(())
+                (fixture.metric("tollgate_proxy_body_memory_bytes") == 0).then_some(())
             })
             .await;
         }
         gate.notify_one();
         assert!(stream.rest().await.ends_with("data: [DONE]\n\n"));
-        stage.bot.settled_within(AT_ONCE).await;
-        assert_eq!(stage.charged(), [ACTUAL; 3]);
+        fixture.bot.settled_within(AT_ONCE).await;
+        assert_eq!(fixture.charged(), [ACTUAL; 3]);
         provider.await.unwrap();
-        assert!(!stage.edge.logs().contains("panicked"), "{}", stage.edge.logs());
+        assert!(
+            !fixture.edge.logs().contains("panicked"),
+            "{}",
+            fixture.edge.logs()
+        );
     }
 }
 
@@ -245,14 +249,14 @@ async fn a_connection_with_an_unread_request_is_not_used_again() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let provider = tokio::spawn(stop_reading(listener, said));
-        let stage = Setup::default()
+        let fixture = Setup::default()
             .env("UPSTREAM__BASE_URL", url)
             .env("UPSTREAM__TIMEOUT_MS", 5_000)
             .start()
             .await;
-        let first = call_of(&stage, length).await;
+        let first = call_of(&fixture, length).await;
         assert_eq!(first.status, status, "{first:?}");
-        let next = call_of(&stage, 1).await;
+        let next = call_of(&fixture, 1).await;
         assert_eq!(next.status, 200, "after {status} to {length} bytes: {next:?}");
         provider.abort();
     }

@@ -1,6 +1,6 @@
 //! Errors of the provider that echo the key they were sent: no fragment reaches the caller (specification §4.4).
 
-use crate::fixture::{ESTIMATE, PROVIDER_KEY, SOON, Setup, Stage, body};
+use crate::fixture::{ESTIMATE, Fixture, PROVIDER_KEY, SOON, Setup, body};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use harness::{Answer, RawReply};
@@ -53,10 +53,13 @@ fn gzip_of(text: &str) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-async fn call_answered(stage: &Stage, answer: Answer) -> RawReply {
-    stage.upstream.set(move |_| answer.clone());
-    let mut raw = stage.raw().await;
-    assert!(raw.send_chat(&stage.key, "", body().to_string().as_bytes()).await);
+async fn call_answered(fixture: &Fixture, answer: Answer) -> RawReply {
+    fixture.upstream.set(move |_| answer.clone());
+    let mut raw = fixture.raw().await;
+    assert!(
+        raw.send_chat(&fixture.key, "", body().to_string().as_bytes())
+            .await
+    );
     let reply = raw.reply(SOON).await.expect("an answer");
     let length = reply.body.len().to_string();
     assert_eq!(reply.header("content-length"), Some(length.as_str()), "{reply:?}");
@@ -79,10 +82,10 @@ fn clean(reply: &RawReply, what: &str) {
 
 #[tokio::test]
 async fn echoed_keys_are_removed_from_error_bodies() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     for echo in forms_of_key() {
         for status in [400, 401, 403, 429, 500, 503, 302] {
-            let reply = call_answered(&stage, Answer::bytes(status, error(&echo))).await;
+            let reply = call_answered(&fixture, Answer::bytes(status, error(&echo))).await;
             assert_eq!(reply.status, status);
             clean(&reply, &echo);
             let text = reply.text();
@@ -95,7 +98,7 @@ async fn echoed_keys_are_removed_from_error_bodies() {
         }
         for (encoding, bytes) in compressed(&error(&echo)) {
             let reply = call_answered(
-                &stage,
+                &fixture,
                 Answer::bytes(401, bytes).header("Content-Encoding", encoding),
             )
             .await;
@@ -107,15 +110,15 @@ async fn echoed_keys_are_removed_from_error_bodies() {
             clean(&reply, &format!("{encoding} {echo}"));
         }
     }
-    let chunked = call_answered(&stage, Answer::bytes(401, error(PROVIDER_KEY)).chunked(3)).await;
+    let chunked = call_answered(&fixture, Answer::bytes(401, error(PROVIDER_KEY)).chunked(3)).await;
     clean(&chunked, "in chunks of three bytes");
-    stage.at_rest().await;
-    assert_eq!(stage.open_holds(), 0);
+    fixture.at_rest().await;
+    assert_eq!(fixture.open_holds(), 0);
 }
 
 #[tokio::test]
 async fn echoed_keys_are_removed_from_error_headers() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     for status in [401, 500, 307] {
         let answer = Answer::bytes(status, "{}")
             .header("X-Debug", &format!("key={PROVIDER_KEY}; next"))
@@ -123,7 +126,7 @@ async fn echoed_keys_are_removed_from_error_headers() {
             .header("X-Twice", "kept")
             .header("X-Twice", &format!("a {PROVIDER_KEY}"))
             .header("Location", &format!("/v1/x?key={PROVIDER_KEY}"));
-        let reply = call_answered(&stage, answer).await;
+        let reply = call_answered(&fixture, answer).await;
         clean(&reply, "headers");
         assert_eq!(reply.header("x-debug"), Some("key=[redacted]; next"));
         let head = reply.head.to_lowercase();
@@ -136,7 +139,7 @@ async fn echoed_keys_are_removed_from_error_headers() {
 
 #[tokio::test]
 async fn what_cannot_be_searched_is_not_passed_on() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let half = gzip_of(&error(PROVIDER_KEY));
     let bomb = gzip_of(&" ".repeat(65 << 20));
     let cases = [
@@ -148,7 +151,7 @@ async fn what_cannot_be_searched_is_not_passed_on() {
     ];
     for (encoding, bytes) in cases {
         let reply = call_answered(
-            &stage,
+            &fixture,
             Answer::bytes(401, bytes).header("Content-Encoding", encoding),
         )
         .await;
@@ -157,28 +160,28 @@ async fn what_cannot_be_searched_is_not_passed_on() {
         assert!(reply.text().contains("cannot be passed on"), "{}", reply.text());
         assert_eq!(reply.header("content-encoding"), None);
     }
-    stage.settled_at(0).await;
+    fixture.settled_at(0).await;
 }
 
 #[tokio::test]
 async fn a_success_that_is_too_long_without_its_compression_is_502() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let bomb = Answer::bytes(200, gzip_of(&" ".repeat(65 << 20))).header("Content-Encoding", "gzip");
-    let reply = call_answered(&stage, bomb).await;
+    let reply = call_answered(&fixture, bomb).await;
     assert_eq!(reply.status, 502, "{}", reply.text());
-    stage.settled_at(ESTIMATE).await;
+    fixture.settled_at(ESTIMATE).await;
 }
 
 #[tokio::test]
 async fn errors_without_keys_are_unchanged() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     // A completion is passed on unchanged, whatever it contains.
     let quoting = r#"{"content":"a key starts with sk-abc"}"#;
-    let reply = call_answered(&stage, Answer::bytes(200, quoting)).await;
+    let reply = call_answered(&fixture, Answer::bytes(200, quoting)).await;
     assert_eq!(reply.text(), quoting);
     let plain =
         r#"{"error":{"message":"a \u00e9 \\u002d \/ tail of task-7 on disk-2: risk-free","code":null}}"#;
-    let reply = call_answered(&stage, Answer::bytes(400, plain)).await;
+    let reply = call_answered(&fixture, Answer::bytes(400, plain)).await;
     assert_eq!(
         reply.text(),
         plain,
@@ -186,7 +189,7 @@ async fn errors_without_keys_are_unchanged() {
     );
     let gzip = gzip_of(plain);
     let reply = call_answered(
-        &stage,
+        &fixture,
         Answer::bytes(400, gzip.clone()).header("Content-Encoding", "gzip"),
     )
     .await;

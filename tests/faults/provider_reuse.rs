@@ -1,6 +1,6 @@
 //! Connections to the provider that are used again: no answer reaches another call, no call is sent twice.
 
-use crate::fixture::{ACTUAL, ESTIMATE, SOON, Setup, Stage, answer, body};
+use crate::fixture::{ACTUAL, ESTIMATE, Fixture, SOON, Setup, answer, body};
 use crate::sizes::body_of;
 use harness::{Answer, Reply};
 use serde_json::json;
@@ -16,10 +16,10 @@ fn answer_for(who: &str) -> Answer {
     Answer::json(200, json!({ "for": who, "usage": usage }))
 }
 
-async fn call_as(stage: &Stage, who: &str) -> Reply {
-    stage
+async fn call_as(fixture: &Fixture, who: &str) -> Reply {
+    fixture
         .edge
-        .caller(&stage.key)
+        .caller(&fixture.key)
         .chat_with(&[("x-stainless-who", who)], body())
         .await
 }
@@ -27,27 +27,27 @@ async fn call_as(stage: &Stage, who: &str) -> Reply {
 /// The provider answers each request twice; the second answer belongs to no request.
 #[tokio::test]
 async fn a_second_answer_reaches_nobody() {
-    let stage = Setup::default().start().await;
-    stage
+    let fixture = Setup::default().start().await;
+    fixture
         .upstream
         .set(|request| answer_for(request.header("x-stainless-who").unwrap_or("?")).twice());
     for number in 0..20_u64 {
         let who = format!("call-{number}");
-        let reply = call_as(&stage, &who).await;
+        let reply = call_as(&fixture, &who).await;
         assert_eq!(reply.status, 200, "{reply:?}");
         assert_eq!(reply.json()["for"], who.as_str(), "another call's answer");
         // The next call comes at once, or after the extra bytes have arrived.
         tokio::time::sleep(Duration::from_millis(5 * (number % 3))).await;
     }
-    stage.settled_at(20 * ACTUAL).await;
-    assert_eq!(stage.upstream.arrived(), 20);
+    fixture.settled_at(20 * ACTUAL).await;
+    assert_eq!(fixture.upstream.arrived(), 20);
 }
 
 /// The extra bytes come a moment later, while the connection waits for its next call.
 #[tokio::test]
 async fn an_unrequested_answer_spoils_its_connection() {
-    let stage = Setup::default().start().await;
-    stage.upstream.set(|request| {
+    let fixture = Setup::default().start().await;
+    fixture.upstream.set(|request| {
         let own = answer_for(request.header("x-stainless-who").unwrap_or("?"));
         let body =
             json!({ "for": "nobody", "usage": { "prompt_tokens": 1, "completion_tokens": 1 } }).to_string();
@@ -59,7 +59,7 @@ async fn an_unrequested_answer_spoils_its_connection() {
     });
     for number in 0..10 {
         let who = format!("call-{number}");
-        let reply = call_as(&stage, &who).await;
+        let reply = call_as(&fixture, &who).await;
         assert_eq!(
             (reply.status, &reply.json()["for"]),
             (200, &json!(who)),
@@ -67,16 +67,16 @@ async fn an_unrequested_answer_spoils_its_connection() {
         );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    stage.settled_at(10 * ACTUAL).await;
-    assert_eq!(stage.upstream.arrived(), 10);
+    fixture.settled_at(10 * ACTUAL).await;
+    assert_eq!(fixture.upstream.arrived(), 10);
 }
 
 /// The provider closes a connection that was kept, or resets it when it is used again.
 #[tokio::test]
 async fn a_kept_connection_that_died_sends_one_request_at_most() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let served = AtomicUsize::new(0);
-    stage
+    fixture
         .upstream
         .set(move |request| match served.fetch_add(1, Ordering::SeqCst) % 3 {
             0 => answer_for(request.header("x-stainless-who").unwrap_or("?")),
@@ -86,7 +86,7 @@ async fn a_kept_connection_that_died_sends_one_request_at_most() {
     let (mut answered, mut broken) = (0, 0);
     for number in 0..30_usize {
         let who = format!("call-{number}");
-        let reply = call_as(&stage, &who).await;
+        let reply = call_as(&fixture, &who).await;
         match reply.status {
             200 => {
                 assert_eq!(reply.json()["for"], who.as_str());
@@ -95,8 +95,8 @@ async fn a_kept_connection_that_died_sends_one_request_at_most() {
             502 => broken += 1,
             other => panic!("{other}: {reply:?}"),
         }
-        stage.settled_at(answered * ACTUAL + broken * ESTIMATE).await;
-        let times = stage
+        fixture.settled_at(answered * ACTUAL + broken * ESTIMATE).await;
+        let times = fixture
             .upstream
             .requests()
             .iter()
@@ -106,8 +106,8 @@ async fn a_kept_connection_that_died_sends_one_request_at_most() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!((answered, broken), (20, 10), "one of three was reset");
-    assert_eq!(stage.upstream.arrived(), 30);
-    assert!(stage.upstream.connections() < 30, "connections are used again");
+    assert_eq!(fixture.upstream.arrived(), 30);
+    assert!(fixture.upstream.connections() < 30, "connections are used again");
 }
 
 /// A kind of answer, and how to make it.
@@ -130,15 +130,15 @@ async fn doubtful_connections_are_not_used_again() {
         }),
     ];
     for (what, make) in doubtful {
-        let stage = Setup::default().start().await;
-        stage.upstream.set(move |_| make());
-        stage.call().await;
-        stage.at_rest().await;
-        let connections = stage.upstream.connections();
-        stage.upstream.set(|_| answer());
-        stage.approved_call().await;
-        assert_eq!(stage.upstream.connections(), connections + 1, "{what}");
-        assert_eq!(stage.upstream.arrived(), 2, "{what}");
+        let fixture = Setup::default().start().await;
+        fixture.upstream.set(move |_| make());
+        fixture.call().await;
+        fixture.at_rest().await;
+        let connections = fixture.upstream.connections();
+        fixture.upstream.set(|_| answer());
+        fixture.approved_call().await;
+        assert_eq!(fixture.upstream.connections(), connections + 1, "{what}");
+        assert_eq!(fixture.upstream.arrived(), 2, "{what}");
     }
 }
 
@@ -146,18 +146,18 @@ async fn doubtful_connections_are_not_used_again() {
 /// whatever the length.
 #[tokio::test]
 async fn only_a_refused_long_request_ends_its_connection() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let call = async |length: usize| {
-        let caller = stage.edge.caller(&stage.key);
+        let caller = fixture.edge.caller(&fixture.key);
         let json = [("content-type", "application/json")];
         let sent = caller.send("POST", "/v1/chat/completions", &json, body_of(length));
         let status = sent.await.status;
-        (status, stage.upstream.connections())
+        (status, fixture.upstream.connections())
     };
     for length in [100, LONG, LONG, 4 << 20, 100] {
         assert_eq!(call(length).await, (200, 1), "{length}");
     }
-    stage.upstream.set(|_| Answer::json(429, json!({})));
+    fixture.upstream.set(|_| Answer::json(429, json!({})));
     for (length, connections) in [(100, 1), (LONG, 1), (100, 2), (LONG, 2), (100, 3)] {
         assert_eq!(call(length).await, (429, connections), "{length}");
     }
@@ -166,8 +166,8 @@ async fn only_a_refused_long_request_ends_its_connection() {
 /// Many calls over few connections, with answers of all sizes and speeds: each caller gets its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_caller_gets_its_own_answer() {
-    let stage = Setup::default().start().await;
-    stage.upstream.set(|request| {
+    let fixture = Setup::default().start().await;
+    fixture.upstream.set(|request| {
         let who = request.header("x-stainless-who").unwrap_or("?").to_owned();
         let answer = answer_for(&who);
         match request.number % 5 {
@@ -179,11 +179,11 @@ async fn every_caller_gets_its_own_answer() {
         }
     });
     let calls = (0..16).map(|task| {
-        let stage = &stage;
+        let fixture = &fixture;
         async move {
             for number in 0..25 {
                 let who = format!("call-{task}-{number}");
-                let reply = call_as(stage, &who).await;
+                let reply = call_as(fixture, &who).await;
                 assert_eq!(reply.status, 200, "{reply:?}");
                 let zipped = reply.header("content-encoding") == Some("gzip");
                 assert!(zipped || reply.json()["for"] == who.as_str(), "{who}: {reply:?}");
@@ -191,8 +191,8 @@ async fn every_caller_gets_its_own_answer() {
         }
     });
     futures::future::join_all(calls).await;
-    tokio::time::timeout(SOON, stage.settled_at(400 * ACTUAL))
+    tokio::time::timeout(SOON, fixture.settled_at(400 * ACTUAL))
         .await
         .unwrap();
-    assert_eq!(stage.upstream.arrived(), 400, "one request for each approval");
+    assert_eq!(fixture.upstream.arrived(), 400, "one request for each approval");
 }

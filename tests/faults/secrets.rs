@@ -1,6 +1,6 @@
 //! No secret is written anywhere: not to logs, metrics, journals, the store's files, answers (invariant I13).
 
-use crate::fixture::{SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, body};
+use crate::fixture::{Fixture, SOON, STORE_TIMEOUT_MS, Setup, answer, body};
 use harness::{Answer, Redis, TEST_MASTER_KEY};
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn has(bytes: &[u8], needle: &[u8]) -> bool {
 }
 
 /// Makes calls of every kind, also malformed ones with the key in wrong places. Returns all that the edge sent.
-async fn calls_of_every_kind(stage: &Stage) -> Vec<(String, Vec<u8>)> {
+async fn calls_of_every_kind(fixture: &Fixture) -> Vec<(String, Vec<u8>)> {
     let mut texts = Vec::new();
     let echo = format!("Incorrect API key provided: {CANARY} ({CANARY})");
     let answers = [
@@ -36,12 +36,12 @@ async fn calls_of_every_kind(stage: &Stage) -> Vec<(String, Vec<u8>)> {
         Answer::reset(),
     ];
     for answer in answers {
-        stage.upstream.set(move |_| answer.clone());
-        let reply = stage.call().await;
+        fixture.upstream.set(move |_| answer.clone());
+        let reply = fixture.call().await;
         texts.push((format!("{:?}", reply.headers), reply.body.to_vec()));
     }
-    stage.upstream.set(|_| answer());
-    let (key, other) = (&stage.key, format!("{}0", &stage.key[..71]));
+    fixture.upstream.set(|_| answer());
+    let (key, other) = (&fixture.key, format!("{}0", &fixture.key[..71]));
     let length = body().to_string().len();
     for head in [
         format!("Authorization: Bearer {key}\r\nx-api-key: {other}\r\n"),
@@ -51,7 +51,7 @@ async fn calls_of_every_kind(stage: &Stage) -> Vec<(String, Vec<u8>)> {
         format!("Authorization: Bearer {key}\r\n folded: a\r\n"),
         format!("Authorization: Bearer {key}\r\nX-A: a\0b\r\n"),
     ] {
-        let mut raw = stage.raw().await;
+        let mut raw = fixture.raw().await;
         let start = "POST /v1/chat/completions HTTP/1.1\r\nHost: e\r\nContent-Type: application/json\r\n";
         raw.send(format!("{start}{head}Content-Length: {length}\r\n\r\n{}", body()))
             .await;
@@ -69,26 +69,26 @@ async fn canaries_are_found_nowhere() {
         .redis(redis)
         .wired()
         .env("STORE__TIMEOUT_MS", STORE_TIMEOUT_MS);
-    let stage = setup.log_everything().start().await;
-    stage.bot.provider_key(CANARY).await;
-    let mut texts = calls_of_every_kind(&stage).await;
+    let fixture = setup.log_everything().start().await;
+    fixture.bot.provider_key(CANARY).await;
+    let mut texts = calls_of_every_kind(&fixture).await;
     // A settlement that waits in the journal.
-    stage
+    fixture
         .upstream
         .set(|_| answer().delay(std::time::Duration::from_millis(300)));
-    let arrived = stage.upstream.requests().len();
-    let (waited, ()) = futures::future::join(stage.call(), async {
-        stage.upstream.wait_for(arrived + 1, SOON).await;
-        stage.lose_store();
+    let arrived = fixture.upstream.requests().len();
+    let (waited, ()) = futures::future::join(fixture.call(), async {
+        fixture.upstream.wait_for(arrived + 1, SOON).await;
+        fixture.lose_store();
     })
     .await;
     assert_eq!(waited.status, 200);
-    stage.unavailable_call().await;
-    let metrics = stage.edge.ops("/metrics").expect("metrics").1;
+    fixture.unavailable_call().await;
+    let metrics = fixture.edge.ops("/metrics").expect("metrics").1;
     texts.push(("metrics".to_owned(), metrics.into_bytes()));
-    let _: String = stage.redis.command(&["SAVE"]);
-    files(stage.edge.dir(), &mut texts);
-    files(stage.redis.dir(), &mut texts);
+    let _: String = fixture.redis.command(&["SAVE"]);
+    files(fixture.edge.dir(), &mut texts);
+    files(fixture.redis.dir(), &mut texts);
     let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
     for part in ["pending.jsonl", "log", "dump.rdb", ".aof"] {
         assert!(
@@ -112,7 +112,7 @@ async fn canaries_are_found_nowhere() {
 
     // TEST_MASTER_KEY, decoded.
     let master = [0x2a_u8; 32];
-    let virtual_key = stage.key.as_bytes();
+    let virtual_key = fixture.key.as_bytes();
     let secrets: [(&str, &[u8]); 5] = [
         ("the provider key", CANARY.as_bytes()),
         ("a part of the provider key", &CANARY.as_bytes()[3..20]),

@@ -1,6 +1,6 @@
 //! The machine is short of descriptors. A failure on our side costs the caller nothing (decision D69).
 
-use crate::fixture::{ACTUAL, SOON, Setup, Stage, body};
+use crate::fixture::{ACTUAL, Fixture, SOON, Setup, body};
 use harness::until;
 use std::process::Command;
 
@@ -11,8 +11,8 @@ fn lowest_free(pid: u32) -> usize {
 }
 
 /// Sets how many descriptors the edge may have open.
-fn limit_files(stage: &Stage, soft: &str) {
-    let pid = stage.edge.pid().to_string();
+fn limit_files(fixture: &Fixture, soft: &str) {
+    let pid = fixture.edge.pid().to_string();
     let set = Command::new("prlimit")
         .args(["--pid", &pid, &format!("--nofile={soft}:")])
         .status();
@@ -21,35 +21,35 @@ fn limit_files(stage: &Stage, soft: &str) {
 
 #[tokio::test]
 async fn without_a_descriptor_for_the_provider_nothing_is_charged() {
-    let stage = Setup::default().start().await;
-    stage.approved_call().await;
+    let fixture = Setup::default().start().await;
+    fixture.approved_call().await;
     // A second call needs a connection of its own, while this one waits for its answer.
-    let gate = stage.gated();
-    let mut waiting = stage.waiting_call(body().to_string().as_bytes(), 2).await;
-    let mut short = stage.raw().await;
+    let gate = fixture.gated();
+    let mut waiting = fixture.waiting_call(body().to_string().as_bytes(), 2).await;
+    let mut short = fixture.raw().await;
     let models = format!(
         "GET /v1/models HTTP/1.1\r\nHost: edge\r\nx-api-key: {}\r\n\r\n",
-        stage.key
+        fixture.key
     );
     assert!(short.send(models).await);
     assert_eq!(short.reply(SOON).await.expect("an answer").status, 200);
-    limit_files(&stage, &lowest_free(stage.edge.pid()).to_string());
+    limit_files(&fixture, &lowest_free(fixture.edge.pid()).to_string());
     assert!(
         short
-            .send_chat(&stage.key, "", body().to_string().as_bytes())
+            .send_chat(&fixture.key, "", body().to_string().as_bytes())
             .await
     );
     let reply = short.reply(SOON).await.expect("an answer");
-    limit_files(&stage, "1024");
+    limit_files(&fixture, "1024");
     assert_eq!(reply.status, 503, "{reply:?}");
     assert_eq!(reply.header("x-service-reason"), Some("service_unavailable"));
     assert_eq!(reply.header("x-should-retry"), None, "nothing was charged");
-    assert_eq!(stage.upstream.arrived(), 2, "nothing was sent");
+    assert_eq!(fixture.upstream.arrived(), 2, "nothing was sent");
     gate.notify_waiters();
     assert_eq!(waiting.reply(SOON).await.expect("an answer").status, 200);
-    stage.settled_at(2 * ACTUAL).await;
+    fixture.settled_at(2 * ACTUAL).await;
     let local = "tollgate_proxy_upstream_failures_total{stage=\"local\"}";
-    assert_eq!(stage.metric(local), 1);
-    stage.upstream.set(|_| crate::fixture::answer());
-    until("an approved call", async || stage.call().await.status == 200).await;
+    assert_eq!(fixture.metric(local), 1);
+    fixture.upstream.set(|_| crate::fixture::answer());
+    until("an approved call", async || fixture.call().await.status == 200).await;
 }

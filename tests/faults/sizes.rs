@@ -1,6 +1,6 @@
 //! Bodies that are long, slow, half-sent or many (decisions D34, D63).
 
-use crate::fixture::{SOON, Setup, Stage, answer};
+use crate::fixture::{Fixture, SOON, Setup, answer};
 use harness::{RawClient, RawReply, until};
 use std::time::{Duration, Instant};
 
@@ -27,8 +27,8 @@ pub fn body_of(length: usize) -> Vec<u8> {
 }
 
 /// The head of a call whose body has this framing.
-pub fn head(stage: &Stage, framing: &str) -> String {
-    let key = &stage.key;
+pub fn head(fixture: &Fixture, framing: &str) -> String {
+    let key = &fixture.key;
     format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {key}\r\n\
          Content-Type: application/json\r\n{framing}\r\n\r\n"
@@ -58,14 +58,16 @@ fn refused(reply: Option<RawReply>, status: u16, code: &str) -> RawReply {
 
 #[tokio::test]
 async fn thirty_two_mebibytes_are_forwarded_byte_for_byte() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let body = body_of(LIMIT);
-    let mut raw = stage.raw().await;
-    assert!(raw.send_chat(&stage.key, "", &body).await);
+    let mut raw = fixture.raw().await;
+    assert!(raw.send_chat(&fixture.key, "", &body).await);
     assert_eq!(raw.reply(LARGE).await.expect("an answer").status, 200);
-    assert!(raw.send(head(&stage, "Transfer-Encoding: chunked")).await && send_chunks(&mut raw, &body).await);
+    assert!(
+        raw.send(head(&fixture, "Transfer-Encoding: chunked")).await && send_chunks(&mut raw, &body).await
+    );
     assert_eq!(raw.reply(LARGE).await.expect("an answer").status, 200);
-    let received = stage.upstream.requests();
+    let received = fixture.upstream.requests();
     assert_eq!(received.len(), 2);
     assert!(
         received.iter().all(|request| request.body == body),
@@ -86,17 +88,17 @@ async fn thirty_two_mebibytes_are_forwarded_byte_for_byte() {
 
 #[tokio::test]
 async fn one_byte_more_is_too_large() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let declared = format!("Content-Length: {}", LIMIT + 1);
 
-    let mut silent = stage.raw().await;
-    assert!(silent.send(head(&stage, &declared)).await);
+    let mut silent = fixture.raw().await;
+    assert!(silent.send(head(&fixture, &declared)).await);
     refused(silent.reply(SOON).await, 413, "payload_too_large");
 
-    let mut polite = stage.raw().await;
+    let mut polite = fixture.raw().await;
     assert!(
         polite
-            .send(head(&stage, &format!("{declared}\r\nExpect: 100-continue")))
+            .send(head(&fixture, &format!("{declared}\r\nExpect: 100-continue")))
             .await
     );
     let reply = refused(polite.reply(SOON).await, 413, "payload_too_large");
@@ -107,58 +109,58 @@ async fn one_byte_more_is_too_large() {
     );
 
     let body = body_of(LIMIT + 1);
-    let mut declaring = stage.raw().await;
-    let _ = declaring.send(head(&stage, &declared)).await && declaring.send(&body).await;
+    let mut declaring = fixture.raw().await;
+    let _ = declaring.send(head(&fixture, &declared)).await && declaring.send(&body).await;
     refused(declaring.reply(LARGE).await, 413, "payload_too_large");
 
-    let mut chunked = stage.raw().await;
-    assert!(chunked.send(head(&stage, "Transfer-Encoding: chunked")).await);
+    let mut chunked = fixture.raw().await;
+    assert!(chunked.send(head(&fixture, "Transfer-Encoding: chunked")).await);
     let _ = send_chunks(&mut chunked, &body).await;
     refused(chunked.reply(LARGE).await, 413, "payload_too_large");
 
-    let mut endless = stage.raw().await;
+    let mut endless = fixture.raw().await;
     assert!(
         endless
-            .send(head(&stage, "Content-Length: 18446744073709551615"))
+            .send(head(&fixture, "Content-Length: 18446744073709551615"))
             .await
     );
     let reply = endless.reply(SOON).await.expect("an answer");
     assert!(matches!(reply.status, 400 | 413), "{reply:?}");
-    assert_eq!(stage.upstream.arrived(), 0);
-    stage.settled_at(0).await;
+    assert_eq!(fixture.upstream.arrived(), 0);
+    fixture.settled_at(0).await;
 }
 
 #[tokio::test]
 async fn a_body_that_breaks_off_reaches_nobody() {
-    let stage = Setup::default().start().await;
+    let fixture = Setup::default().start().await;
     let whole = body_of(4000);
     for framing in ["Content-Length: 4000", "Transfer-Encoding: chunked"] {
         let half = match framing.starts_with('C') {
             true => whole[..2000].to_vec(),
             false => [b"fa0\r\n", &whole[..2000]].concat(),
         };
-        let mut leaving = stage.raw().await;
-        assert!(leaving.send(head(&stage, framing)).await && leaving.send(&half).await);
+        let mut leaving = fixture.raw().await;
+        assert!(leaving.send(head(&fixture, framing)).await && leaving.send(&half).await);
         leaving.reset();
-        let mut finishing = stage.raw().await;
-        assert!(finishing.send(head(&stage, framing)).await && finishing.send(&half).await);
+        let mut finishing = fixture.raw().await;
+        assert!(finishing.send(head(&fixture, framing)).await && finishing.send(&half).await);
         finishing.finish().await;
         refused(finishing.reply(SOON).await, 408, "request_timeout");
     }
-    stage.settled_at(0).await;
-    assert_eq!(stage.upstream.arrived(), 0);
-    assert_eq!(stage.rate(), 4, "every request of a known key counts");
-    stage.approved_call().await;
+    fixture.settled_at(0).await;
+    assert_eq!(fixture.upstream.arrived(), 0);
+    assert_eq!(fixture.rate(), 4, "every request of a known key counts");
+    fixture.approved_call().await;
 }
 
 #[tokio::test]
 async fn a_body_that_drips_ends_at_its_deadline() {
-    let stage = Setup::default()
+    let fixture = Setup::default()
         .env("PROXY__CLIENT_TIMEOUT_MS", 1500)
         .start()
         .await;
-    let mut raw = stage.raw().await;
-    assert!(raw.send(head(&stage, "Content-Length: 4000")).await);
+    let mut raw = fixture.raw().await;
+    assert!(raw.send(head(&fixture, "Content-Length: 4000")).await);
     let started = Instant::now();
     let body = body_of(4000);
     let drip = async {
@@ -180,33 +182,37 @@ async fn a_body_that_drips_ends_at_its_deadline() {
         "{:?}",
         started.elapsed()
     );
-    assert_eq!(stage.upstream.arrived(), 0);
-    stage.settled_at(0).await;
-    assert_eq!(stage.rate(), 1);
+    assert_eq!(fixture.upstream.arrived(), 0);
+    fixture.settled_at(0).await;
+    assert_eq!(fixture.rate(), 1);
 }
 
 #[tokio::test]
 async fn many_slow_bodies_do_not_block_others() {
-    let stage = Setup::default().start().await;
-    stage.upstream.set(|_| answer());
+    let fixture = Setup::default().start().await;
+    fixture.upstream.set(|_| answer());
     let mut slow = Vec::new();
     for _ in 0..64 {
-        let mut raw = stage.raw().await;
-        assert!(raw.send(head(&stage, &format!("Content-Length: {LIMIT}"))).await && raw.send("{").await);
+        let mut raw = fixture.raw().await;
+        assert!(
+            raw.send(head(&fixture, &format!("Content-Length: {LIMIT}")))
+                .await
+                && raw.send("{").await
+        );
         slow.push(raw);
     }
     until("64 slow callers", async || {
-        stage.metric("tollgate_proxy_in_flight") == 64
+        fixture.metric("tollgate_proxy_in_flight") == 64
     })
     .await;
-    let called = tokio::time::timeout(Duration::from_secs(10), stage.approved_call()).await;
+    let called = tokio::time::timeout(Duration::from_secs(10), fixture.approved_call()).await;
     assert!(called.is_ok(), "a caller waits for others who send nothing");
     drop(slow);
-    stage.at_rest().await;
+    fixture.at_rest().await;
 }
 
 /// An edge with room for this many bytes of bodies, none of which may be longer than `longest`.
-pub async fn with_room(most: usize, longest: usize) -> Stage {
+pub async fn with_room(most: usize, longest: usize) -> Fixture {
     let setup = Setup::default()
         .env("PROXY__MAX_BUFFERED_BYTES", most)
         .env("PROXY__MAX_BODY_BYTES", longest);
@@ -217,16 +223,16 @@ pub async fn with_room(most: usize, longest: usize) -> Stage {
 /// and a small call does not.
 #[tokio::test]
 async fn bodies_share_a_bounded_memory() {
-    let stage = with_room(8 << 20, 1 << 20).await;
+    let fixture = with_room(8 << 20, 1 << 20).await;
     let body = body_of(1 << 20);
     let length = format!("Content-Length: {}", body.len());
     let mut callers = Vec::new();
     for missing in [1, 1, 0] {
-        let mut raw = stage.raw().await;
-        assert!(raw.send(head(&stage, &length)).await);
+        let mut raw = fixture.raw().await;
+        assert!(raw.send(head(&fixture, &length)).await);
         assert!(raw.send(&body[..body.len() - missing]).await);
         until("a caller in flight", async || {
-            stage.metric("tollgate_proxy_in_flight") == callers.len() as u64 + 1
+            fixture.metric("tollgate_proxy_in_flight") == callers.len() as u64 + 1
         })
         .await;
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -236,13 +242,13 @@ async fn bodies_share_a_bounded_memory() {
         callers[2].reply(Duration::from_millis(500)).await.is_none(),
         "no room"
     );
-    stage.approved_call().await;
-    assert_eq!(stage.upstream.requests().len(), 1, "only the small call");
+    fixture.approved_call().await;
+    assert_eq!(fixture.upstream.requests().len(), 1, "only the small call");
     for (at, missing) in [(0, 1), (2, 0), (1, 1)] {
         assert!(callers[at].send(&body[body.len() - missing..]).await);
         assert_eq!(callers[at].reply(LARGE).await.expect("an answer").status, 200);
     }
-    assert_eq!(stage.upstream.requests().len(), 4);
+    assert_eq!(fixture.upstream.requests().len(), 4);
 }
 
 /// Room for one body of an account, and three whose calls take long: a body that was sent takes no room while the
@@ -250,15 +256,15 @@ async fn bodies_share_a_bounded_memory() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_sent_takes_no_memory() {
     let longest = 1 << 20;
-    let stage = with_room(2 * longest, longest).await;
-    let gate = stage.gated();
+    let fixture = with_room(2 * longest, longest).await;
+    let gate = fixture.gated();
     let body = body_of(longest);
     let mut callers = Vec::new();
     for calls in 1..=3 {
-        callers.push(stage.waiting_call(&body, calls).await);
+        callers.push(fixture.waiting_call(&body, calls).await);
     }
-    assert_eq!(stage.upstream.arrived(), 3);
-    assert_eq!(stage.metric("tollgate_proxy_body_memory_bytes"), 0);
+    assert_eq!(fixture.upstream.arrived(), 3);
+    assert_eq!(fixture.metric("tollgate_proxy_body_memory_bytes"), 0);
     gate.notify_waiters();
     for mut raw in callers {
         assert_eq!(raw.reply(LARGE).await.expect("an answer").status, 200);
@@ -270,12 +276,12 @@ async fn a_body_that_is_sent_takes_no_memory() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_bodies_do_not_wait_for_each_other() {
     let longest = 4 << 20;
-    let stage = with_room(2 * longest, longest).await;
+    let fixture = with_room(2 * longest, longest).await;
     let body = body_of(longest);
     let length = format!("Content-Length: {longest}");
-    let (mut first, mut second) = (stage.raw().await, stage.raw().await);
+    let (mut first, mut second) = (fixture.raw().await, fixture.raw().await);
     for raw in [&mut first, &mut second] {
-        assert!(raw.send(head(&stage, &length)).await);
+        assert!(raw.send(head(&fixture, &length)).await);
     }
     let started = Instant::now();
     let call = async |raw: &mut RawClient| {
@@ -289,5 +295,5 @@ async fn two_bodies_do_not_wait_for_each_other() {
     let statuses = futures::future::join(call(&mut first), call(&mut second)).await;
     assert_eq!(statuses, (200, 200));
     assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
-    assert_eq!(stage.metric("tollgate_proxy_body_memory_bytes"), 0);
+    assert_eq!(fixture.metric("tollgate_proxy_body_memory_bytes"), 0);
 }

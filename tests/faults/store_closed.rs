@@ -7,13 +7,13 @@ use harness::{Edge, EdgeOptions, eventually, until};
 /// An edge that may not use its store says why on `/readyz` and once in its log, with the address, without a secret.
 #[tokio::test]
 async fn an_edge_says_why_it_cannot_use_its_store() {
-    let stage = Setup::default().start().await;
-    let _: String = stage
+    let fixture = Setup::default().start().await;
+    let _: String = fixture
         .redis
         .command(&["ACL", "SETUSER", "weak", "on", ">secret-word", "+@connection"]);
-    let (port, closed) = (stage.redis.port(), harness::ClosedPort::take());
+    let (port, closed) = (fixture.redis.port(), harness::ClosedPort::take());
     let nobody = closed.address().port();
-    let (untrusted, _) = stage.redis.open_tls_port();
+    let (untrusted, _) = fixture.redis.open_tls_port();
     for (scheme, user, port, why, kind) in [
         (
             "redis",
@@ -33,7 +33,7 @@ async fn an_edge_says_why_it_cannot_use_its_store() {
         ),
     ] {
         let url = format!("{scheme}://{user}127.0.0.1:{port}");
-        let options = EdgeOptions::new(PROXY, url, stage.upstream.base_url());
+        let options = EdgeOptions::new(PROXY, url, fixture.upstream.base_url());
         let edge = Edge::start(options.until_alive());
         let (reason, shown) = (
             || edge.ops("/readyz").unwrap_or_default().1,
@@ -56,7 +56,7 @@ async fn an_edge_says_why_it_cannot_use_its_store() {
         until("a line", async || lines("every call is denied") > 0).await;
         assert_eq!((lines(&shown), lines("secret-word")), (1, 0), "{}", edge.logs());
         if why == "NOPERM" {
-            let _: String = stage
+            let _: String = fixture
                 .redis
                 .command(&["ACL", "SETUSER", "weak", "allkeys", "+@all"]);
             until("readiness", async || reason() == "ok\n").await;

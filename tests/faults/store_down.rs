@@ -69,35 +69,35 @@ async fn an_edge_that_starts_without_a_store_denies_until_there_is_one() {
 
 #[tokio::test]
 async fn a_killed_store_denies_and_a_restarted_one_serves() {
-    let stage = setup().redis(Redis::start_durable()).start().await;
-    stage.approved_call().await;
-    stage.at_rest().await;
-    stage.redis.kill9();
+    let fixture = setup().redis(Redis::start_durable()).start().await;
+    fixture.approved_call().await;
+    fixture.at_rest().await;
+    fixture.redis.kill9();
     for _ in 0..5 {
         let started = Instant::now();
-        stage.unavailable_call().await;
+        fixture.unavailable_call().await;
         assert!(started.elapsed() < SLACK, "{:?}", started.elapsed());
     }
-    let caller = stage.edge.caller(&stage.key);
+    let caller = fixture.edge.caller(&fixture.key);
     assert_eq!(health(&caller).await, words(503, "degraded", "unavailable"));
     unavailable(&caller.get("/v1/models").await);
-    stage.redis.restart();
-    stage.recovered().await;
-    stage.settled_at(2 * ACTUAL).await;
-    assert_eq!(stage.upstream.arrived(), 2);
+    fixture.redis.restart();
+    fixture.recovered().await;
+    fixture.settled_at(2 * ACTUAL).await;
+    assert_eq!(fixture.upstream.arrived(), 2);
 }
 
 /// The store is frozen with requests in its sockets, and executes them when no caller waits any more.
 #[tokio::test]
 async fn a_frozen_store_charges_nothing_in_the_end() {
-    let stage = setup().start().await;
-    stage.approved_call().await;
-    stage.at_rest().await;
+    let fixture = setup().start().await;
+    fixture.approved_call().await;
+    fixture.at_rest().await;
     for round in 1..=2 {
-        stage.redis.pause();
+        fixture.redis.pause();
         let calls = (0..10).map(|_| async {
             let started = Instant::now();
-            stage.unavailable_call().await;
+            fixture.unavailable_call().await;
             started.elapsed()
         });
         for took in futures::future::join_all(calls).await {
@@ -105,61 +105,65 @@ async fn a_frozen_store_charges_nothing_in_the_end() {
             assert!(took < Duration::from_millis(TIMEOUT_MS) + SLACK, "{took:?}");
         }
         assert!(
-            stage.metric("tollgate_proxy_pending") > 0,
+            fixture.metric("tollgate_proxy_pending") > 0,
             "lost approvals are to be voided"
         );
-        stage.redis.resume();
-        stage.settled_at(round * ACTUAL).await;
-        stage.recovered().await;
+        fixture.redis.resume();
+        fixture.settled_at(round * ACTUAL).await;
+        fixture.recovered().await;
     }
-    stage.settled_at(3 * ACTUAL).await;
-    assert_eq!(stage.upstream.arrived(), 3);
+    fixture.settled_at(3 * ACTUAL).await;
+    assert_eq!(fixture.upstream.arrived(), 3);
 }
 
 /// The edge loses its connections to the frozen store, which then reads the requests from closed sockets.
 #[tokio::test]
 async fn a_frozen_store_charges_nothing_to_callers_it_lost() {
-    let stage = setup().wired().start().await;
-    stage.approved_call().await;
-    stage.at_rest().await;
-    stage.redis.pause();
-    let calls = (0..10).map(|_| stage.unavailable_call());
+    let fixture = setup().wired().start().await;
+    fixture.approved_call().await;
+    fixture.at_rest().await;
+    fixture.redis.pause();
+    let calls = (0..10).map(|_| fixture.unavailable_call());
     let ((), _) = futures::future::join(
         async {
             tokio::time::sleep(Duration::from_millis(TIMEOUT_MS / 2)).await;
-            stage.wire().cut();
+            fixture.wire().cut();
         },
         futures::future::join_all(calls),
     )
     .await;
-    stage.redis.resume();
-    stage.settled_at(ACTUAL).await;
-    stage.recovered().await;
-    stage.settled_at(2 * ACTUAL).await;
+    fixture.redis.resume();
+    fixture.settled_at(ACTUAL).await;
+    fixture.recovered().await;
+    fixture.settled_at(2 * ACTUAL).await;
 }
 
 #[tokio::test]
 async fn a_slow_store_is_waited_for_within_its_deadline() {
-    let stage = setup().wired().start().await;
-    stage.approved_call().await;
-    stage.wire().delay_replies(Duration::from_millis(TIMEOUT_MS / 4));
-    stage.approved_call().await;
-    stage.wire().delay_replies(Duration::from_millis(3 * TIMEOUT_MS));
-    stage.unavailable_call().await;
-    stage.wire().heal();
-    stage.recovered().await;
-    stage.settled_at(3 * ACTUAL).await;
-    assert_eq!(stage.upstream.arrived(), 3);
+    let fixture = setup().wired().start().await;
+    fixture.approved_call().await;
+    fixture
+        .wire()
+        .delay_replies(Duration::from_millis(TIMEOUT_MS / 4));
+    fixture.approved_call().await;
+    fixture
+        .wire()
+        .delay_replies(Duration::from_millis(3 * TIMEOUT_MS));
+    fixture.unavailable_call().await;
+    fixture.wire().heal();
+    fixture.recovered().await;
+    fixture.settled_at(3 * ACTUAL).await;
+    assert_eq!(fixture.upstream.arrived(), 3);
 }
 
 #[tokio::test]
 async fn a_store_that_comes_and_goes_loses_nothing() {
-    let stage = setup().redis(Redis::start_durable()).start().await;
+    let fixture = setup().redis(Redis::start_durable()).start().await;
     for round in 1..=3 {
-        stage.recovered().await;
-        stage.redis.restart();
-        stage.recovered().await;
-        stage.settled_at(2 * round * ACTUAL).await;
+        fixture.recovered().await;
+        fixture.redis.restart();
+        fixture.recovered().await;
+        fixture.settled_at(2 * round * ACTUAL).await;
     }
-    assert_eq!(stage.upstream.arrived(), 6, "one request for each approval");
+    assert_eq!(fixture.upstream.arrived(), 6, "one request for each approval");
 }

@@ -5,7 +5,7 @@
 mod chaos;
 mod crowd;
 
-use crate::fixture::{PROXY, Setup, Stage, metric};
+use crate::fixture::{Fixture, PROXY, Setup, metric};
 use chaos::Chaos;
 use crowd::{Call, Crowd};
 use harness::{
@@ -29,7 +29,7 @@ const KEYS: usize = 4;
 const CAP: u64 = 2_000_000;
 
 /// An edge that can be killed and started again at the same place.
-pub struct Site {
+pub struct EdgeSetup {
     redis_url: String,
     upstream_url: String,
     listen: u16,
@@ -37,11 +37,11 @@ pub struct Site {
     data: TempDir,
 }
 
-impl Site {
-    fn new(redis_url: String, stage: &Stage) -> Self {
+impl EdgeSetup {
+    fn new(redis_url: String, fixture: &Fixture) -> Self {
         let (listen, ops) = (free_port(), free_port());
         let data = tempfile::tempdir().expect("a directory");
-        let upstream_url = stage.upstream.base_url();
+        let upstream_url = fixture.upstream.base_url();
         Self {
             redis_url,
             upstream_url,
@@ -74,13 +74,13 @@ impl Site {
 }
 
 /// Reads the capped agent's charges until `stop`. Returns the highest.
-fn watch_cap(stage: Arc<Stage>, agent: SeedAgent, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
+fn watch_cap(fixture: Arc<Fixture>, agent: SeedAgent, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
     std::thread::spawn(move || {
         let key = agent.account.keys.live().agent(&agent.id);
         let mut highest = 0;
         while !stop.load(Ordering::SeqCst) {
             let fields: HashMap<String, String> =
-                stage.redis.try_command(&["HGETALL", &key]).unwrap_or_default();
+                fixture.redis.try_command(&["HGETALL", &key]).unwrap_or_default();
             for (name, value) in fields {
                 if name.starts_with('d') && name[1..].bytes().all(|byte| byte.is_ascii_digit()) {
                     highest = highest.max(value.parse().expect("a counter"));
@@ -93,19 +93,19 @@ fn watch_cap(stage: Arc<Stage>, agent: SeedAgent, stop: Arc<AtomicBool>) -> std:
 }
 
 /// Sweeps like the reaper does.
-async fn reap(stage: &Stage, stop: Arc<AtomicBool>) {
-    let bucket = stage.bot.account.keys.bucket();
+async fn reap(fixture: &Fixture, stop: Arc<AtomicBool>) {
+    let bucket = fixture.bot.account.keys.bucket();
     while !stop.load(Ordering::SeqCst) {
         // The store may be away; the next sweep meets the same holds.
-        drop(sweep(stage.seed.store(), bucket, clock::now_ms()).await);
+        drop(sweep(fixture.seed.store(), bucket, clock::now_ms()).await);
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
 }
 
 /// Estimates of the holds that are open or kept at the end, by run, which is the call's own id.
-async fn unsettled(stage: &Stage) -> HashMap<String, u64> {
-    let account = &stage.bot.account.id;
-    let found = open_holds::list(stage.seed.store(), Some(account), 10_000)
+async fn unsettled(fixture: &Fixture) -> HashMap<String, u64> {
+    let account = &fixture.bot.account.id;
+    let found = open_holds::list(fixture.seed.store(), Some(account), 10_000)
         .await
         .expect("the holds");
     found
@@ -116,13 +116,13 @@ async fn unsettled(stage: &Stage) -> HashMap<String, u64> {
 
 /// Compares each call with its run's counter, and returns the sums by agent.
 fn account_for(
-    stage: &Stage,
+    fixture: &Fixture,
     calls: &[Call],
     unsettled: &HashMap<String, u64>,
     seed: u64,
 ) -> HashMap<String, u64> {
     let mut arrived: HashMap<String, usize> = HashMap::new();
-    for request in stage.upstream.requests() {
+    for request in fixture.upstream.requests() {
         *arrived
             .entry(request.header("x-stainless-call").expect("its id").to_owned())
             .or_default() += 1;
@@ -138,8 +138,8 @@ fn account_for(
             None if times == 1 => call.cost(),
             None => 0,
         };
-        let run = stage.bot.account.keys.live().run(&call.agent, &call.id);
-        let spent: Option<u64> = stage.redis.command(&["HGET", &run, "spent"]);
+        let run = fixture.bot.account.keys.live().run(&call.agent, &call.id);
+        let spent: Option<u64> = fixture.redis.command(&["HGET", &run, "spent"]);
         assert_eq!(
             spent.unwrap_or(0),
             expected,
@@ -154,8 +154,8 @@ fn account_for(
 #[ignore = "long: make verify runs it"]
 async fn nothing_is_lost_and_nothing_is_free() {
     let seed = torture_seed();
-    let stage = Arc::new(Setup::default().redis(Redis::start_durable()).start().await);
-    let capped = stage.bot.account.agent("capped");
+    let fixture = Arc::new(Setup::default().redis(Redis::start_durable()).start().await);
+    let capped = fixture.bot.account.agent("capped");
     capped
         .cap(harness::CapPolicy {
             enabled: true,
@@ -165,33 +165,33 @@ async fn nothing_is_lost_and_nothing_is_free() {
         .await;
     capped.provider_key(crate::fixture::PROVIDER_KEY).await;
     let mut keys = [Vec::new(), Vec::new()];
-    for (agent, keys) in [&stage.bot, &capped].into_iter().zip(&mut keys) {
+    for (agent, keys) in [&fixture.bot, &capped].into_iter().zip(&mut keys) {
         for _ in 0..KEYS {
             keys.push(agent.virtual_key().await);
         }
     }
-    let wire = Arc::new(Wire::to_port(stage.redis.port()));
-    let sites = [
-        Site::new(wire.redis_url(), &stage),
-        Site::new(stage.redis.url(), &stage),
+    let wire = Arc::new(Wire::to_port(fixture.redis.port()));
+    let setups = [
+        EdgeSetup::new(wire.redis_url(), &fixture),
+        EdgeSetup::new(fixture.redis.url(), &fixture),
     ]
     .map(Arc::new);
-    let (steady, shaky) = (sites[0].start(), sites[1].start());
-    stage.upstream.set(crowd::provider);
+    let (steady, shaky) = (setups[0].start(), setups[1].start());
+    fixture.upstream.set(crowd::provider);
 
     let stop = Arc::new(AtomicBool::new(false));
-    let cap = watch_cap(stage.clone(), capped.clone(), stop.clone());
-    let reaping = async { reap(&stage, stop.clone()).await };
+    let cap = watch_cap(fixture.clone(), capped.clone(), stop.clone());
+    let reaping = async { reap(&fixture, stop.clone()).await };
     let crowd = Crowd {
-        urls: sites.each_ref().map(|site| site.url()),
+        urls: setups.each_ref().map(|setup| setup.url()),
         keys,
         until: CALLING,
     };
     let mut chaos = Chaos {
         dice: SeededRandom::new(seed),
-        stage: stage.clone(),
+        fixture: fixture.clone(),
         wire,
-        site: sites[1].clone(),
+        setup: setups[1].clone(),
         shaky,
     };
     let calling = async {
@@ -202,24 +202,24 @@ async fn nothing_is_lost_and_nothing_is_free() {
             (quiet("tollgate_proxy_in_flight") && quiet("tollgate_proxy_pending")).then_some(())
         };
         eventually("edges at rest", DUST, rest).await;
-        stage.bot.settled_within(DUST).await;
+        fixture.bot.settled_within(DUST).await;
         stop.store(true, Ordering::SeqCst);
         calls
     };
     let ((), calls) = futures::future::join(reaping, calling).await;
     let highest = cap.join().expect("the watcher");
 
-    let unsettled = unsettled(&stage).await;
-    let sums = account_for(&stage, &calls, &unsettled, seed);
+    let unsettled = unsettled(&fixture).await;
+    let sums = account_for(&fixture, &calls, &unsettled, seed);
     let (free, tight) = (sums["bot"], sums["capped"]);
     let tracked = free + tight;
     assert_eq!(
-        stage.charged(),
+        fixture.charged(),
         [free, free, tracked],
         "seed {seed}: day, month, account"
     );
     assert_eq!(
-        capped.charged(&stage.redis),
+        capped.charged(&fixture.redis),
         [tight, tight, tracked],
         "seed {seed}"
     );

@@ -1,7 +1,7 @@
 //! Whole answers that their callers do not read: an account whose answers take more than its share of the memory makes
 //! no further calls until they are sent; other accounts go on.
 
-use crate::fixture::{ACTUAL, SOON, Stage, body};
+use crate::fixture::{ACTUAL, Fixture, SOON, body};
 use crate::neighbours::neighbour;
 use crate::sizes::with_room;
 use harness::{Answer, PROVIDER_KEY, RawClient, open_cap, until};
@@ -21,39 +21,39 @@ fn large_answer() -> Answer {
     Answer::bytes(200, answer.to_string().into_bytes()).header("Content-Type", "application/json")
 }
 
-async fn call(stage: &Stage, key: &str) -> RawClient {
-    let mut raw = stage.raw().await;
+async fn call(fixture: &Fixture, key: &str) -> RawClient {
+    let mut raw = fixture.raw().await;
     assert!(raw.send_chat(key, "", body().to_string().as_bytes()).await);
     raw
 }
 
-async fn status(stage: &Stage, key: &str) -> u16 {
-    let mut raw = call(stage, key).await;
+async fn status(fixture: &Fixture, key: &str) -> u16 {
+    let mut raw = call(fixture, key).await;
     raw.reply(SOON).await.expect("an answer").status
 }
 
 #[tokio::test]
 async fn an_account_that_does_not_read_its_answers_makes_no_more_calls_and_others_do() {
-    let stage = with_room(ROOM, 1 << 20).await;
-    let other = neighbour(&stage).await;
-    let sibling = stage.bot.account.agent("sibling");
+    let fixture = with_room(ROOM, 1 << 20).await;
+    let other = neighbour(&fixture).await;
+    let sibling = fixture.bot.account.agent("sibling");
     sibling.provider_key(PROVIDER_KEY).await;
     let sibling = sibling.ready(open_cap()).await.1;
-    stage.upstream.set(|_| large_answer());
-    let mut unread = call(&stage, &stage.key).await;
+    fixture.upstream.set(|_| large_answer());
+    let mut unread = call(&fixture, &fixture.key).await;
     until("an answer that is not sent", async || {
-        stage.metric(UNSENT) > 0 && stage.charged()[0] == ACTUAL
+        fixture.metric(UNSENT) > 0 && fixture.charged()[0] == ACTUAL
     })
     .await;
-    stage.upstream.set(|_| Answer::chat(9, 12));
-    for key in [&stage.key, &sibling] {
-        assert_eq!(status(&stage, key).await, 503, "the account has its share");
+    fixture.upstream.set(|_| Answer::chat(9, 12));
+    for key in [&fixture.key, &sibling] {
+        assert_eq!(status(&fixture, key).await, 503, "the account has its share");
     }
-    assert_eq!(stage.charged()[0], ACTUAL, "nothing more is charged");
-    assert_eq!(status(&stage, &other).await, 200);
+    assert_eq!(fixture.charged()[0], ACTUAL, "nothing more is charged");
+    assert_eq!(status(&fixture, &other).await, 200);
     let read = unread.reply(SOON).await.expect("the whole answer");
     assert!(read.body.len() > LENGTH);
-    stage.at_rest().await;
-    assert_eq!(stage.metric(UNSENT), 0);
-    assert_eq!(status(&stage, &stage.key).await, 200);
+    fixture.at_rest().await;
+    assert_eq!(fixture.metric(UNSENT), 0);
+    assert_eq!(status(&fixture, &fixture.key).await, 200);
 }

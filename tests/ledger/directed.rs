@@ -8,7 +8,7 @@ mod preconditions;
 mod resolving;
 mod runs;
 
-use crate::fixture::{Checked, World, within_one_day};
+use crate::fixture::{Checked, Fixture, within_one_day};
 use crate::scripts::{Scripts, Texts};
 use domain::period::Period;
 use harness::Redis;
@@ -20,15 +20,15 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// A world that the check can still change before it is installed.
-    pub fn world(&self) -> World<'a> {
-        World::new(self.scripts, self.period)
+    /// A fixture that the check can still change before it is installed.
+    pub fn fixture(&self) -> Fixture<'a> {
+        Fixture::new(self.scripts, self.period)
     }
 
-    pub async fn installed(&self) -> Result<World<'a>, String> {
-        let world = self.world();
-        world.install().await?;
-        Ok(world)
+    pub async fn installed(&self) -> Result<Fixture<'a>, String> {
+        let fixture = self.fixture();
+        fixture.install().await?;
+        Ok(fixture)
     }
 }
 

@@ -32,7 +32,7 @@ pub const KEYS: [&str; 4] = ["vk_1", "vk_2", "vk_3", "vk_4"];
 /// A hold that stays open for the whole test.
 pub const LONG: Duration = Duration::from_secs(3600);
 
-pub struct World<'a> {
+pub struct Fixture<'a> {
     pub scripts: &'a Scripts,
     pub model: Model,
     /// The time that `authorize` uses, if not the store's clock.
@@ -110,8 +110,8 @@ fn same<T: Debug + PartialEq>(what: &impl Debug, found: T, expected: &T) -> Chec
     }
 }
 
-impl<'a> World<'a> {
-    /// An account with three agents with Cap enabled and four keys; nothing is written before [`World::install`].
+impl<'a> Fixture<'a> {
+    /// An account with three agents with Cap enabled and four keys; nothing is written before [`Fixture::install`].
     pub fn new(scripts: &'a Scripts, period: Period) -> Self {
         let mut model = Model::new(ACCOUNT, period);
         for agent in AGENTS {

@@ -1,6 +1,6 @@
 //! The scripts of calls on a real Redis, compared with an independent model.
 //!
-//! * [`model`]: expected state; [`snapshot`]: the store's state; [`world`]: both side by side
+//! * [`model`]: expected state; [`snapshot`]: the store's state; [`fixture`]: both side by side
 //! * [`random`] and [`directed`]: sequences of actions; after each one the whole store must equal the model
 //! * [`precedence`]: all pairs of failing conditions
 //! * [`race`]: concurrent callers: exactly as many approvals as the limit allows

@@ -1,6 +1,6 @@
 //! Every pair of failing conditions of `authorize`: the reply gives the first one in the documented order.
 
-use crate::fixture::{ACCOUNT, Checked, KEYS, World, open_cap, usd, within_one_day};
+use crate::fixture::{ACCOUNT, Checked, Fixture, KEYS, open_cap, usd, within_one_day};
 use crate::model::{Charge, ChargeState, NO_CHECKS};
 use crate::scripts::{Scripts, Texts};
 use crate::snapshot::Window;
@@ -39,11 +39,11 @@ async fn combination(scripts: &Scripts, period: Period, failing: u32) -> Checked
             .position(|word| *word == name)
             .is_some_and(|at| failing & (1 << at) != 0)
     };
-    let mut world = World::new(scripts, period);
+    let mut fixture = Fixture::new(scripts, period);
     let limit = |name: &str, enough: u64| Some(usd(if fails(name) { enough - 1 } else { enough }));
-    let mut call = world.call_in("r", ESTIMATE);
-    arrange(&mut world, &call.name.allow_id, fails);
-    let agent = world.model.agents.entry("a".to_owned()).or_default();
+    let mut call = fixture.call_in("r", ESTIMATE);
+    arrange(&mut fixture, &call.name.allow_id, fails);
+    let agent = fixture.model.agents.entry("a".to_owned()).or_default();
     agent.frozen = fails("frozen");
     agent.no_provider_key = fails("no_provider_key");
     agent.cap = Some(CapPolicy {
@@ -52,7 +52,7 @@ async fn combination(scripts: &Scripts, period: Period, failing: u32) -> Checked
         daily: limit("daily_limit", ESTIMATE),
         monthly: limit("monthly_limit", ESTIMATE),
     });
-    call.view.version = world.model.version + u64::from(fails("stale"));
+    call.view.version = fixture.model.version + u64::from(fails("stale"));
     if fails("other_plan") {
         call.view.plan = "p1".to_owned();
     }
@@ -61,14 +61,14 @@ async fn combination(scripts: &Scripts, period: Period, failing: u32) -> Checked
     call.plan.proxy_requests_per_minute = Some(if fails("rate_limited") { 3 } else { 4 });
     call.plan.cap_agents_per_month = Some(if fails("plan_agent_limit") { 1 } else { 2 });
     call.plan.tracked_usd_per_month = limit("plan_limit", ESTIMATE + OTHERS);
-    world.install().await?;
-    world.authorize(&call).await
+    fixture.install().await?;
+    fixture.authorize(&call).await
 }
 
 /// Arranges the state outside the agent: keys, rate, another agent's charge, a hold with the call's own id.
-fn arrange(world: &mut World<'_>, id: &str, fails: impl Fn(&str) -> bool) {
+fn arrange(fixture: &mut Fixture<'_>, id: &str, fails: impl Fn(&str) -> bool) {
     let now = Window::at(clock::now_ms());
-    let period = world.model.period;
+    let period = fixture.model.period;
     let (id, state) = if fails("known") {
         (
             id,
@@ -79,7 +79,7 @@ fn arrange(world: &mut World<'_>, id: &str, fails: impl Fn(&str) -> bool) {
     } else {
         ("allow_other", ChargeState::Settled)
     };
-    world.model.charges.push(Charge {
+    fixture.model.charges.push(Charge {
         id: id.to_owned(),
         agent: "b".to_owned(),
         run: "other".to_owned(),
@@ -91,12 +91,12 @@ fn arrange(world: &mut World<'_>, id: &str, fails: impl Fn(&str) -> bool) {
         amount: i128::from(OTHERS),
         state,
     });
-    world.model.keys.entry(KEYS[1].to_owned()).or_default().rate = Some((3, now));
+    fixture.model.keys.entry(KEYS[1].to_owned()).or_default().rate = Some((3, now));
     if fails("revoked") {
-        world.model.active.remove(1);
+        fixture.model.active.remove(1);
     }
-    world.model.policy = Some(open_cap());
-    debug_assert_eq!(world.model.account, ACCOUNT);
+    fixture.model.policy = Some(open_cap());
+    debug_assert_eq!(fixture.model.account, ACCOUNT);
 }
 
 /// Every condition alone and every pair, with a comparison of the whole store after each.

@@ -1,6 +1,6 @@
 //! Many callers at once: exactly as many approvals as the limit allows, and each hold resolved exactly once.
 
-use crate::fixture::{ACCOUNT, AGENTS, PROVIDER, World, open_cap, period, settlement, unlimited, usd};
+use crate::fixture::{ACCOUNT, AGENTS, Fixture, PROVIDER, open_cap, period, settlement, unlimited, usd};
 use crate::model::Call;
 use crate::scripts::{Scripts, Texts};
 use domain::cap::CapPolicy;
@@ -39,13 +39,13 @@ impl Race {
         }
     }
 
-    /// A world that `arrange` has changed, installed for the current period.
-    async fn world(&self, arrange: impl Fn(&mut World<'_>)) -> World<'_> {
+    /// A fixture that `arrange` has changed, installed for the current period.
+    async fn fixture(&self, arrange: impl Fn(&mut Fixture<'_>)) -> Fixture<'_> {
         let now = period(&self.stores[0]).await.unwrap();
-        let mut world = World::new(&self.scripts, now);
-        arrange(&mut world);
-        world.install().await.unwrap();
-        world
+        let mut fixture = Fixture::new(&self.scripts, now);
+        arrange(&mut fixture);
+        fixture.install().await.unwrap();
+        fixture
     }
 
     /// Runs all calls at once. Returns which of them were approved.
@@ -97,16 +97,16 @@ impl Race {
 async fn approvals(policy: CapPolicy, limit: impl Fn(&mut Call)) -> u64 {
     let race = Race::new();
     loop {
-        let mut world = race
-            .world(|world| {
-                world
+        let mut fixture = race
+            .fixture(|fixture| {
+                fixture
                     .model
                     .agents
                     .values_mut()
                     .for_each(|agent| agent.cap = Some(policy))
             })
             .await;
-        let calls: Vec<Call> = (0..TASKS).map(|_| world.call_in("r", ESTIMATE)).collect();
+        let calls: Vec<Call> = (0..TASKS).map(|_| fixture.call_in("r", ESTIMATE)).collect();
         let calls: Vec<Call> = calls
             .into_iter()
             .map(|mut call| {
@@ -120,7 +120,7 @@ async fn approvals(policy: CapPolicy, limit: impl Fn(&mut Call)) -> u64 {
             .into_iter()
             .filter(|approved| *approved)
             .count() as u64;
-        if period(&race.stores[0]).await.unwrap() == world.model.period {
+        if period(&race.stores[0]).await.unwrap() == fixture.model.period {
             let spent = approved * ESTIMATE;
             let expected = AgentCounters {
                 day_nanos: spent,
@@ -128,7 +128,7 @@ async fn approvals(policy: CapPolicy, limit: impl Fn(&mut Call)) -> u64 {
                 tracked_nanos: spent,
                 slots: approved.min(1),
             };
-            assert_eq!(race.counters(world.model.period).await, expected);
+            assert_eq!(race.counters(fixture.model.period).await, expected);
             return approved;
         }
     }
@@ -175,9 +175,9 @@ async fn exactly_as_many_agents_and_keys_as_the_plan_allows() {
     let race = Race::new();
     let name = |n: u64| format!("x{n:02}");
     loop {
-        let mut world = race
-            .world(|world| {
-                let model = &mut world.model;
+        let mut fixture = race
+            .fixture(|fixture| {
+                let model = &mut fixture.model;
                 let agent = model.agents[AGENTS[0]].clone();
                 model.agents.extend((0..TASKS).map(|n| (name(n), agent.clone())));
                 model.active = (0..TASKS).map(|n| (n + 1, name(n))).collect();
@@ -185,7 +185,7 @@ async fn exactly_as_many_agents_and_keys_as_the_plan_allows() {
             .await;
         let mut calls = Vec::new();
         for n in 0..TASKS {
-            let mut call = world.call(ESTIMATE);
+            let mut call = fixture.call(ESTIMATE);
             (call.name.agent, call.key_id) = (name(n), name(n));
             call.plan.cap_agents_per_month = Some(FIT);
             calls.push(call);
@@ -207,7 +207,7 @@ async fn exactly_as_many_agents_and_keys_as_the_plan_allows() {
             })
             .collect();
         let keys = race.run(&by_key).await;
-        if period(&race.stores[0]).await.unwrap() == world.model.period {
+        if period(&race.stores[0]).await.unwrap() == fixture.model.period {
             assert_eq!(approved, FIT);
             let oldest: Vec<bool> = (0..TASKS).map(|n| n < FIT).collect();
             assert_eq!(keys, oldest, "the oldest keys win");
@@ -225,8 +225,8 @@ async fn each_hold_is_resolved_exactly_once() {
 
 /// Returns false if midnight fell into it.
 async fn resolved_in_one_day(race: &Race) -> bool {
-    let mut world = race.world(|_| {}).await;
-    let calls: Vec<Call> = (0..TASKS).map(|_| world.call_in("r", ESTIMATE)).collect();
+    let mut fixture = race.fixture(|_| {}).await;
+    let calls: Vec<Call> = (0..TASKS).map(|_| fixture.call_in("r", ESTIMATE)).collect();
     assert!(race.run(&calls).await.into_iter().all(|approved| approved));
     let resolve = async |at: usize, call: &Call| {
         let settle = |cost: u64| settlement(call.name.clone(), ESTIMATE, cost);
@@ -248,8 +248,8 @@ async fn resolved_in_one_day(race: &Race) -> bool {
     };
     let left = join_all(calls.iter().enumerate().map(|(at, call)| resolve(at, call))).await;
     let spent: u64 = left.iter().sum();
-    let counters = race.counters(world.model.period).await;
-    if period(&race.stores[0]).await.unwrap() != world.model.period {
+    let counters = race.counters(fixture.model.period).await;
+    if period(&race.stores[0]).await.unwrap() != fixture.model.period {
         return false;
     }
     assert_eq!(

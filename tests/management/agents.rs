@@ -1,6 +1,6 @@
 //! Agents: bodies and errors to the letter.
 
-use crate::fixture::{FULL, World, fresh, minted, problem, success, text};
+use crate::fixture::{FULL, Fixture, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use domain::number::Number;
 use harness::{RawClient, assert_fields};
@@ -14,8 +14,8 @@ const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn an_agent_from_creation_to_deletion() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let body = json!({ "name": "Bücher 日本 🤖", "description": "Two\nlines" });
     let made = success(&caller.post("/api/v1/agents", body).await, 200);
     let id = text(&made, "/agent/id").to_owned();
@@ -88,8 +88,8 @@ async fn an_agent_from_creation_to_deletion() {
 
 #[tokio::test]
 async fn agents_are_listed_newest_first_in_pages() {
-    let world = World::start().await;
-    let (_, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("builder").await;
     for n in 0..5 {
         let body = json!({ "name": format!("n{n}") });
         success(&caller.post("/v1/agents", body).await, 200);
@@ -120,8 +120,8 @@ async fn agents_are_listed_newest_first_in_pages() {
 
 #[tokio::test]
 async fn bad_bodies_are_refused_and_name_the_field() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let made = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
     let path = format!("/v1/agents/{}", text(&made, "/agent/id"));
     let version = account.version().await;
@@ -174,9 +174,9 @@ async fn bad_bodies_are_refused_and_name_the_field() {
 
 #[tokio::test]
 async fn an_agent_exists_by_policy_or_key_alone() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
-    let test = world.caller(&account, Mode::Test).await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
+    let test = fixture.caller(&account, Mode::Test).await;
     problem(&caller.get("/v1/agents/bot").await, 404, "NOT_FOUND");
     let reply = caller.post("/v1/agents/bot/freeze", json!({})).await;
     problem(&reply, 404, "NOT_FOUND");
@@ -221,8 +221,8 @@ async fn an_agent_exists_by_policy_or_key_alone() {
 
 #[tokio::test]
 async fn freeze_and_unfreeze_and_the_operators_freeze() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     let send = async |verb: &str| {
         caller
@@ -242,7 +242,7 @@ async fn freeze_and_unfreeze_and_the_operators_freeze() {
         mode: Mode::Live,
         actor: "operator",
     };
-    let operator = async |freeze| set_frozen(&world.store, &scope, "bot", freeze).await.unwrap();
+    let operator = async |freeze| set_frozen(&fixture.store, &scope, "bot", freeze).await.unwrap();
     assert_eq!(operator(Freeze::By(FrozenBy::Operator)).await, Frozen::Done);
     problem(&send("unfreeze").await, 403, "OPERATOR_FREEZE");
     success(&send("freeze").await, 200);
@@ -258,15 +258,15 @@ async fn freeze_and_unfreeze_and_the_operators_freeze() {
 
 #[tokio::test]
 async fn the_plan_limits_custom_agents_in_live_mode_only() {
-    let world = World::start().await;
-    let (account, caller) = world.account("free").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("free").await;
     for n in 0..5 {
         let reply = caller.post("/v1/agents", json!({ "name": n.to_string() })).await;
         success(&reply, 200);
     }
     let sixth = json!({ "name": "6", "type": "marketplace" });
     problem(&caller.post("/v1/agents", sixth.clone()).await, 403, "TIER_LIMIT");
-    let tester = world.caller(&account, Mode::Test).await;
+    let tester = fixture.caller(&account, Mode::Test).await;
     for n in 0..7 {
         let reply = tester.post("/v1/agents", json!({ "name": n.to_string() })).await;
         success(&reply, 200);
@@ -277,12 +277,12 @@ async fn the_plan_limits_custom_agents_in_live_mode_only() {
     assert_eq!(listed["total"], json!(6));
 
     // Refused agents leave no look-up of a wallet number behind, and later numbers are larger, in both modes.
-    let places: Vec<String> = world.redis.command(&["KEYS", "{b*}/wallet/*"]);
+    let places: Vec<String> = fixture.redis.command(&["KEYS", "{b*}/wallet/*"]);
     assert_eq!(places.len(), 13, "{places:?}");
     let number = made["agent"]["walletId"].as_u64().unwrap();
     let key = Bucket::wallet_place(Number::from_u64(number).unwrap());
     assert_eq!(places.iter().max(), Some(&key));
-    let place: String = world.redis.command(&["GET", &key]);
+    let place: String = fixture.redis.command(&["GET", &key]);
     let (id, wallet) = (text(&made, "/agent/id"), text(&made, "/agent/wallet"));
     assert_eq!(place, format!("{} live {id} {wallet}", account.id));
 }
@@ -290,10 +290,10 @@ async fn the_plan_limits_custom_agents_in_live_mode_only() {
 /// Clients resolve `.` and `..` in paths, so no agent or run may have these names (D6).
 #[tokio::test]
 async fn a_name_that_no_path_holds_is_refused_where_it_is_taken_in() {
-    let world = World::start().await;
-    let (account, _) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, _) = fixture.account("builder").await;
     let key = account.issue(Mode::Live, FULL, &[], None).await;
-    let mut client = RawClient::connect(world.admin.addr()).await;
+    let mut client = RawClient::connect(fixture.admin.addr()).await;
     for request in [
         "GET /v1/agents/..",
         "POST /v1/agents/../freeze",

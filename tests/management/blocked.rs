@@ -1,6 +1,6 @@
 //! Blocked addresses on the admin server (decision D11): refused on every path, within seconds, without a restart.
 
-use crate::fixture::{BINARY, FULL, World, problem, success};
+use crate::fixture::{BINARY, FULL, Fixture, problem, success};
 use domain::mode::Mode;
 use harness::{AdminOptions, Caller, Cli, RawClient, Redis, Seed, until};
 use serde_json::{Value, json};
@@ -19,8 +19,8 @@ const PATHS: [(&str, &str); 7] = [
     ("GET", "/no/such/path"),
 ];
 
-fn cli(world: &World) -> Cli {
-    Cli::new(BINARY, world.redis.url())
+fn cli(fixture: &Fixture) -> Cli {
+    Cli::new(BINARY, fixture.redis.url())
 }
 
 /// Blocks a range. Returns the command's document.
@@ -33,9 +33,11 @@ fn unblock(cli: &Cli, range: &str) {
     assert_eq!(cli.json(&["ip", "unblock", range])["changed"], json!(true));
 }
 
-async fn behind_a_proxy() -> World {
-    World::start_with(|options: AdminOptions| options.env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8"))
-        .await
+async fn behind_a_proxy() -> Fixture {
+    Fixture::start_with(|options: AdminOptions| {
+        options.env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8")
+    })
+    .await
 }
 
 /// Returns the status for a client with this `X-Forwarded-For`.
@@ -52,29 +54,29 @@ async fn until_status(caller: &Caller, address: &str, status: u16) {
 }
 
 /// A caller that connects from this loopback address.
-fn local(world: &World, key: &str, address: &str) -> Caller {
+fn local(fixture: &Fixture, key: &str, address: &str) -> Caller {
     let client = reqwest::Client::builder()
         .no_proxy()
         .local_address(address.parse::<std::net::IpAddr>().unwrap());
-    world.admin.caller(key).with_client(client.build().unwrap())
+    fixture.admin.caller(key).with_client(client.build().unwrap())
 }
 
 #[tokio::test]
 async fn nothing_at_all_is_served_to_a_blocked_address() {
-    let world = World::start().await;
-    let account = world.seed.account("enterprise").await;
+    let fixture = Fixture::start().await;
+    let account = fixture.seed.account("enterprise").await;
     let key = account.issue(Mode::Live, FULL, &[], None).await;
     let (here, there) = (
-        local(&world, &key.secret, "127.0.0.1"),
-        local(&world, &key.secret, "127.0.0.2"),
+        local(&fixture, &key.secret, "127.0.0.1"),
+        local(&fixture, &key.secret, "127.0.0.2"),
     );
     success(&there.get("/v1/agents").await, 200);
-    let listed = block(&cli(&world), "127.0.0.2");
+    let listed = block(&cli(&fixture), "127.0.0.2");
     assert_eq!(listed["blocked"][0]["range"], "127.0.0.2/32");
     until("a refusal", async || there.get("/v1/agents").await.status == 403).await;
     // The block comes before all checks of the key, whatever the forwarding headers say.
     for secret in ["", "svc_live_short", "vk_live_x", &key.secret] {
-        let there = local(&world, secret, "127.0.0.2");
+        let there = local(&fixture, secret, "127.0.0.2");
         for (method, path) in PATHS {
             let headers = [("x-forwarded-for", "127.0.0.1"), ("forwarded", "for=127.0.0.1")];
             let reply = there.send(method, path, &headers, "").await;
@@ -84,20 +86,20 @@ async fn nothing_at_all_is_served_to_a_blocked_address() {
     }
     success(&here.get("/v1/agents").await, 200);
     // The ops listener is not blocked.
-    let refused = world.admin.metric::<usize>("tollgate_admin_blocked_total");
+    let refused = fixture.admin.metric::<usize>("tollgate_admin_blocked_total");
     assert!(refused > Some(4 * PATHS.len()), "{refused:?}");
 
-    unblock(&cli(&world), "127.0.0.2");
+    unblock(&cli(&fixture), "127.0.0.2");
     until("an answer", async || there.get("/v1/agents").await.status == 200).await;
-    assert!(world.admin.is_running());
+    assert!(fixture.admin.is_running());
 }
 
 #[tokio::test]
 async fn ranges_of_both_families_behind_a_trusted_proxy() {
-    let world = behind_a_proxy().await;
-    let (_, caller) = world.account("enterprise").await;
+    let fixture = behind_a_proxy().await;
+    let (_, caller) = fixture.account("enterprise").await;
     for range in ["203.0.113.0/24", "2001:db8::/32", "::ffff:198.51.100.7"] {
-        block(&cli(&world), range);
+        block(&cli(&fixture), range);
     }
     until_status(&caller, "198.51.100.7", 403).await;
     for (address, status) in [
@@ -124,28 +126,28 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
         assert_eq!(from(&caller, address).await, status, "{address}");
     }
     problem(&caller.get("/v1/agents").await, 403, "IP_BLOCKED");
-    unblock(&cli(&world), "203.0.113.0/24");
+    unblock(&cli(&fixture), "203.0.113.0/24");
     until_status(&caller, "203.0.113.9", 200).await;
     assert_eq!(from(&caller, "2001:db8::1").await, 403, "the others stay");
-    unblock(&cli(&world), "2001:db8::/32");
-    unblock(&cli(&world), "::ffff:198.51.100.7");
+    unblock(&cli(&fixture), "2001:db8::/32");
+    unblock(&cli(&fixture), "::ffff:198.51.100.7");
     until_status(&caller, "unknown", 200).await;
     success(&caller.get("/v1/agents").await, 200);
 }
 
 #[tokio::test]
 async fn an_open_connection_is_judged_at_each_request() {
-    let world = World::start().await;
-    let account = world.seed.account("enterprise").await;
+    let fixture = Fixture::start().await;
+    let account = fixture.seed.account("enterprise").await;
     let key = account.issue(Mode::Live, FULL, &[], None).await;
-    let mut connection = RawClient::connect(world.admin.addr()).await;
+    let mut connection = RawClient::connect(fixture.admin.addr()).await;
     let request = format!(
         "GET /v1/agents HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\n\r\n",
         key.secret
     );
     connection.send(&request).await;
     assert_eq!(connection.reply(SOON).await.unwrap().status, 200);
-    block(&cli(&world), "127.0.0.1");
+    block(&cli(&fixture), "127.0.0.1");
     let mut until = async |status: u16| {
         let deadline = tokio::time::Instant::now() + SOON;
         while tokio::time::Instant::now() < deadline {
@@ -158,22 +160,22 @@ async fn an_open_connection_is_judged_at_each_request() {
         panic!("never {status}");
     };
     until(403).await;
-    unblock(&cli(&world), "127.0.0.1");
+    unblock(&cli(&fixture), "127.0.0.1");
     until(200).await;
 }
 
 #[tokio::test]
 async fn a_list_that_cannot_be_read_stays_as_it_was() {
-    let world = behind_a_proxy().await;
-    let (_, caller) = world.account("enterprise").await;
-    block(&cli(&world), "203.0.113.7");
+    let fixture = behind_a_proxy().await;
+    let (_, caller) = fixture.account("enterprise").await;
+    block(&cli(&fixture), "203.0.113.7");
     until_status(&caller, "203.0.113.7", 403).await;
     // A malformed entry, with a version that announces a change.
-    let _: u64 = world
+    let _: u64 = fixture
         .redis
         .command(&["HSET", keys::BLOCKED, "nonsense", "1 x", "version", "other"]);
     until("a complaint", async || {
-        world
+        fixture
             .admin
             .logs()
             .contains("the blocked addresses cannot be parsed")
@@ -181,11 +183,11 @@ async fn a_list_that_cannot_be_read_stays_as_it_was() {
     .await;
     assert_eq!(from(&caller, "203.0.113.7").await, 403);
     assert_eq!(from(&caller, "203.0.113.8").await, 200);
-    let _: u64 = world.redis.command(&["HDEL", keys::BLOCKED, "nonsense"]);
-    block(&cli(&world), "203.0.113.8");
+    let _: u64 = fixture.redis.command(&["HDEL", keys::BLOCKED, "nonsense"]);
+    block(&cli(&fixture), "203.0.113.8");
     until_status(&caller, "203.0.113.8", 403).await;
     // Without the store the list stays in force, and all other requests are refused anyway.
-    world.redis.stop();
+    fixture.redis.stop();
     until("a refusal", async || from(&caller, "203.0.113.9").await == 503).await;
     assert_eq!(from(&caller, "203.0.113.8").await, 403);
 }
@@ -212,21 +214,21 @@ async fn before_the_list_was_read_nothing_is_served() {
 
 #[tokio::test]
 async fn ten_thousand_ranges_are_searched() {
-    let world = behind_a_proxy().await;
-    let (_, caller) = world.account("enterprise").await;
+    let fixture = behind_a_proxy().await;
+    let (_, caller) = fixture.account("enterprise").await;
     let mut set = redis::cmd("HSET");
     set.arg(keys::BLOCKED).arg("version").arg("many");
     for number in 0..9_999_u32 {
         let four = std::net::Ipv4Addr::from_bits(0x0b00_0000 + 512 * number);
         set.arg(format!("{four}/24")).arg("1 ");
     }
-    let _: u64 = world.store.command(&set).await.unwrap();
+    let _: u64 = fixture.store.command(&set).await.unwrap();
     until_status(&caller, "11.0.0.1", 403).await;
     for (address, status) in [("11.0.1.1", 200), ("11.78.29.255", 200), ("11.78.28.255", 403)] {
         assert_eq!(from(&caller, address).await, status, "{address}");
     }
     // One more fills the list.
-    let cli = cli(&world);
+    let cli = cli(&fixture);
     assert_eq!(block(&cli, "203.0.113.7")["total"], json!(10_000));
     let full = cli.run(&["ip", "block", "203.0.113.8", "--json"]);
     let document: Value = serde_json::from_str(&full.stdout).unwrap();
@@ -238,11 +240,11 @@ async fn ten_thousand_ranges_are_searched() {
 
 #[tokio::test]
 async fn the_body_of_a_blocked_address_is_not_waited_for() {
-    let world = World::start().await;
-    block(&cli(&world), "127.0.0.1");
-    let nobody = world.admin.caller("");
+    let fixture = Fixture::start().await;
+    block(&cli(&fixture), "127.0.0.1");
+    let nobody = fixture.admin.caller("");
     until("a refusal", async || nobody.get("/v1/agents").await.status == 403).await;
-    let mut connection = RawClient::connect(world.admin.addr()).await;
+    let mut connection = RawClient::connect(fixture.admin.addr()).await;
     let head = "POST /v1/agents HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n";
     connection.send(head).await;
     assert_eq!(connection.reply(SOON).await.expect("an answer").status, 403);
@@ -254,22 +256,22 @@ const TAKE_BACK: &str =
 
 #[tokio::test]
 async fn a_block_that_the_store_lost_stays_until_it_is_made_again() {
-    let world = behind_a_proxy().await;
-    let (_, caller) = world.account("enterprise").await;
-    let cli = cli(&world);
+    let fixture = behind_a_proxy().await;
+    let (_, caller) = fixture.account("enterprise").await;
+    let cli = cli(&fixture);
     block(&cli, "203.0.113.7");
-    let before: String = world.redis.command(&["HGET", keys::BLOCKED, "version"]);
+    let before: String = fixture.redis.command(&["HGET", keys::BLOCKED, "version"]);
     block(&cli, "203.0.113.8");
     until_status(&caller, "203.0.113.8", 403).await;
-    let _: u64 = world
+    let _: u64 = fixture
         .redis
         .command(&["EVAL", TAKE_BACK, "1", keys::BLOCKED, "203.0.113.8/32", &before]);
     let says = async |what: &str| {
-        until(what, async || world.admin.logs().contains(what)).await;
+        until(what, async || fixture.admin.logs().contains(what)).await;
     };
     says("the store lost changes of the blocked addresses").await;
     assert_eq!(from(&caller, "203.0.113.8").await, 403);
-    assert!(world.admin.logs().contains("203.0.113.8/32"), "it is named");
+    assert!(fixture.admin.logs().contains("203.0.113.8/32"), "it is named");
     // Changes beyond the lost version do not unblock the address, either.
     block(&cli, "203.0.113.9");
     block(&cli, "203.0.113.10");

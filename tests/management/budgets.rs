@@ -2,7 +2,7 @@
 //! names kind and limit, and changes nothing. The operator sees the usage. The scripts of money are checked in
 //! `tests/money_model`.
 
-use crate::fixture::{BINARY, World, problem, success};
+use crate::fixture::{BINARY, Fixture, problem, success};
 use domain::mode::Mode;
 use harness::{Caller, Cli, Reply, SeedAccount, assert_fields};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use store::transaction::LONG_LINE;
 
 const OPENAI_KEY: &str = "sk-test-0123456789abcdefghij";
 
-async fn with(budgets: &[(&str, u64)]) -> World {
+async fn with(budgets: &[(&str, u64)]) -> Fixture {
     let budgets: Vec<(String, String)> = budgets
         .iter()
         .map(|(name, most)| {
@@ -23,7 +23,7 @@ async fn with(budgets: &[(&str, u64)]) -> World {
             )
         })
         .collect();
-    World::start_with(|options| {
+    Fixture::start_with(|options| {
         budgets
             .iter()
             .fold(options, |options, (name, most)| options.env(name, most))
@@ -44,7 +44,7 @@ async fn over(account: &SeedAccount, version: u64, reply: &Reply, budget: &str, 
 /// Posts records, of which `there` exist already, until their budget is used up. The last one within it passes, and no
 /// more.
 async fn fill(
-    world: &World,
+    fixture: &Fixture,
     account: &SeedAccount,
     (budget, most, there): (&str, u64, u64),
     post: impl AsyncFn(u64) -> Reply,
@@ -53,28 +53,28 @@ async fn fill(
         let reply = post(at).await;
         assert!([200, 201].contains(&reply.status), "{budget} {at}: {reply:?}");
     }
-    let before = lookups(world);
+    let before = lookups(fixture);
     let version = account.version().await;
     for at in 0..3 {
         over(account, version, &post(most + at).await, budget, most).await;
     }
-    assert_eq!(lookups(world), before, "no look-up is left of what was refused");
+    assert_eq!(lookups(fixture), before, "no look-up is left of what was refused");
 }
 
 /// The keys outside the buckets.
-fn lookups(world: &World) -> Vec<String> {
-    let mut keys: Vec<String> = world.redis.command(&["KEYS", "tollgate/*"]);
+fn lookups(fixture: &Fixture) -> Vec<String> {
+    let mut keys: Vec<String> = fixture.redis.command(&["KEYS", "tollgate/*"]);
     keys.sort_unstable();
     keys
 }
 
 #[tokio::test]
 async fn each_kind_is_refused_beyond_its_budget_on_the_unlimited_plan() {
-    let world = with(&[("agents", 3), ("policies", 4), ("provider_keys", 2), ("keys", 6)]).await;
-    let account = world.seed.account("enterprise").await;
+    let fixture = with(&[("agents", 3), ("policies", 4), ("provider_keys", 2), ("keys", 6)]).await;
+    let account = fixture.seed.account("enterprise").await;
     let (live, test) = (
-        world.caller(&account, Mode::Live).await,
-        world.caller(&account, Mode::Test).await,
+        fixture.caller(&account, Mode::Live).await,
+        fixture.caller(&account, Mode::Test).await,
     );
     for caller in [&live, &test] {
         let agent = async |at| {
@@ -82,7 +82,7 @@ async fn each_kind_is_refused_beyond_its_budget_on_the_unlimited_plan() {
                 .post("/v1/agents", json!({ "name": format!("a{at}") }))
                 .await
         };
-        fill(&world, &account, ("agents", 3, 0), agent).await;
+        fill(&fixture, &account, ("agents", 3, 0), agent).await;
         let policy = async |at| {
             let (path, body) = match at % 2 {
                 0 => (format!("/v1/policies/bot-{at}"), json!({})),
@@ -90,7 +90,7 @@ async fn each_kind_is_refused_beyond_its_budget_on_the_unlimited_plan() {
             };
             caller.post(&path, body).await
         };
-        fill(&world, &account, ("policies", 4, 0), policy).await;
+        fill(&fixture, &account, ("policies", 4, 0), policy).await;
         // An existing one can be changed.
         let body = json!({ "maxSpendPerDay": 5 });
         success(&caller.post("/v1/policies/bot-0", body).await, 200);
@@ -98,7 +98,7 @@ async fn each_kind_is_refused_beyond_its_budget_on_the_unlimited_plan() {
     let key = json!({ "provider": "openai", "apiKey": OPENAI_KEY });
     let path = |at| format!("/v1/agents/bot-{at}/provider-keys");
     let store = async |at| live.post(&path(at), key.clone()).await;
-    fill(&world, &account, ("provider_keys", 2, 0), store).await;
+    fill(&fixture, &account, ("provider_keys", 2, 0), store).await;
     // An agent's existing key can be replaced.
     assert_eq!(live.post(&path(0), key.clone()).await.status, 201);
     // Two API keys exist already.
@@ -106,8 +106,8 @@ async fn each_kind_is_refused_beyond_its_budget_on_the_unlimited_plan() {
         let path = format!("/v1/agents/bot-{at}/virtual-keys");
         live.post(&path, json!({ "name": "k" })).await
     };
-    fill(&world, &account, ("keys", 6, 2), issue).await;
-    let (_, metrics) = world.admin.ops("/metrics").unwrap();
+    fill(&fixture, &account, ("keys", 6, 2), issue).await;
+    let (_, metrics) = fixture.admin.ops("/metrics").unwrap();
     for (budget, count) in [
         ("agents", 6),
         ("policies", 6),
@@ -122,9 +122,9 @@ async fn each_kind_is_refused_beyond_its_budget_on_the_unlimited_plan() {
 
 #[tokio::test]
 async fn a_deleted_agent_still_takes_its_place() {
-    let world = with(&[("agents", 2)]).await;
-    let account = world.seed.account("enterprise").await;
-    let caller = world.caller(&account, Mode::Live).await;
+    let fixture = with(&[("agents", 2)]).await;
+    let account = fixture.seed.account("enterprise").await;
+    let caller = fixture.caller(&account, Mode::Live).await;
     let make = async || caller.post("/v1/agents", json!({ "name": "a" })).await;
     for _ in 0..2 {
         let made = success(&make().await, 200);
@@ -137,10 +137,10 @@ async fn a_deleted_agent_still_takes_its_place() {
 
 #[tokio::test]
 async fn the_operator_sees_what_is_used() {
-    let world = with(&[("agents", 5)]).await;
-    let account = world.seed.account("enterprise").await;
-    let live = world.caller(&account, Mode::Live).await;
-    let test = world.caller(&account, Mode::Test).await;
+    let fixture = with(&[("agents", 5)]).await;
+    let account = fixture.seed.account("enterprise").await;
+    let live = fixture.caller(&account, Mode::Live).await;
+    let test = fixture.caller(&account, Mode::Test).await;
     for caller in [&live, &test] {
         let agent = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
         let id = agent["agent"]["id"].clone();
@@ -158,7 +158,7 @@ async fn the_operator_sees_what_is_used() {
     success(&test.post("/v1/agents", json!({ "name": "b" })).await, 200);
     let deposit = json!({ "wallet": "user", "amount": 5, "reference": "r" });
     success(&test.post("/v1/wallet/deposits", deposit).await, 200);
-    let cli = Cli::new(BINARY, world.redis.url());
+    let cli = Cli::new(BINARY, fixture.redis.url());
     let shown = cli.json(&["account", "show", "--account", &account.id]);
     let budgets = |mode: &str, budget: &str| shown["budgets"][mode][budget].clone();
     assert_eq!(budgets("live", "agents")["used"], json!(1));
@@ -194,14 +194,14 @@ async fn the_operator_sees_what_is_used() {
     assert_fields!(shown["budgets"]["test"], { "agents": { "used": 2, "limit": 7 } });
 }
 
-async fn refused_what_makes_records(world: &World, caller: &Caller, cause: Cause) {
+async fn refused_what_makes_records(fixture: &Fixture, caller: &Caller, cause: Cause) {
     let refuse = async |path: &str, body: Value| {
         let reply = caller.post(path, body).await;
         let sentence = problem(&reply, 429, "API_KEY_RATE_LIMITED");
         assert_eq!(sentence, cause.message(), "{path}");
         assert_eq!(reply.header("retry-after"), Some("60"));
     };
-    let before = count(world, "store_share");
+    let before = count(fixture, "store_share");
     refuse("/v1/agents", json!({ "name": "a" })).await;
     refuse("/v1/policies/bot", json!({})).await;
     refuse("/v1/spend", json!({ "agent": "bot", "amount": 1 })).await;
@@ -218,34 +218,34 @@ async fn refused_what_makes_records(world: &World, caller: &Caller, cause: Cause
     let policy = policies["policies"][0]["id"].as_str().unwrap().to_owned();
     success(&caller.delete(&format!("/v1/policies/{policy}")).await, 200);
     success(&caller.get("/v1/agents").await, 200);
-    assert_eq!(count(world, "store_share") - before, 4);
+    assert_eq!(count(fixture, "store_share") - before, 4);
 }
 
 #[tokio::test]
 async fn listed_accounts_cannot_create_records_but_everything_else() {
-    let world = World::start().await;
-    let (account, caller) = world.account("enterprise").await;
-    let (_, other) = world.account("enterprise").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("enterprise").await;
+    let (_, other) = fixture.account("enterprise").await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     // The worker of this server finds no account, and removes no list that it did not write.
     let list = List {
         room: [(account.id.clone(), Cause::Share)].into(),
         ..List::default()
     };
-    refused::write(&world.store, &list).await.unwrap();
+    refused::write(&fixture.store, &list).await.unwrap();
     let named = async || {
         let reply = caller.post("/v1/agents", json!({})).await;
         (reply.status == 429).then_some(())
     };
     harness::eventually("the server reads the list", Duration::from_secs(10), named).await;
-    refused_what_makes_records(&world, &caller, Cause::Share).await;
+    refused_what_makes_records(&fixture, &caller, Cause::Share).await;
     success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
-    let cli = Cli::new(BINARY, world.redis.url());
+    let cli = Cli::new(BINARY, fixture.redis.url());
     assert_fields!(cli.json(&["account", "show", "--account", &account.id]), { "refused": true });
     // Without a worker that renews the list it expires, and so does the refusal.
-    let left: u64 = world.redis.command(&["PTTL", "tollgate/refused"]);
+    let left: u64 = fixture.redis.command(&["PTTL", "tollgate/refused"]);
     assert!(left <= 60_000, "{left}");
-    let _: u64 = world.redis.command(&["DEL", "tollgate/refused"]);
+    let _: u64 = fixture.redis.command(&["DEL", "tollgate/refused"]);
     let free = async || {
         let reply = caller.post("/v1/agents", json!({ "name": "a" })).await;
         (reply.status == 200).then_some(())
@@ -253,16 +253,16 @@ async fn listed_accounts_cannot_create_records_but_everything_else() {
     harness::eventually("the refusal ends with the list", Duration::from_secs(10), free).await;
 }
 
-fn count(world: &World, limit: &str) -> u64 {
+fn count(fixture: &Fixture, limit: &str) -> u64 {
     let series = format!("tollgate_admin_limited_total{{limit=\"{limit}\"}}");
-    world.admin.metric(&series).unwrap()
+    fixture.admin.metric(&series).unwrap()
 }
 
 #[tokio::test]
 async fn an_account_with_too_many_audit_entries_waits_for_the_archive() {
-    let world = with(&[("audit_entries", 30)]).await;
-    let account = world.seed.account("enterprise").await;
-    let caller = world.caller(&account, Mode::Live).await;
+    let fixture = with(&[("audit_entries", 30)]).await;
+    let account = fixture.seed.account("enterprise").await;
+    let caller = fixture.caller(&account, Mode::Live).await;
     let limits = AtomicU64::new(1);
     let full = async || {
         let limit = limits.fetch_add(1, Ordering::Relaxed);
@@ -272,17 +272,17 @@ async fn an_account_with_too_many_audit_entries_waits_for_the_archive() {
         (reply.status == 429).then_some(())
     };
     harness::eventually("the budget is used up", Duration::from_secs(20), full).await;
-    let before = count(&world, "store_share");
+    let before = count(&fixture, "store_share");
     assert_eq!(before, 1);
     let reply = caller.post("/v1/agents", json!({ "name": "a" })).await;
     assert_eq!(
         problem(&reply, 429, "API_KEY_RATE_LIMITED"),
         Cause::AuditEntries.message()
     );
-    let entries: u64 = world.redis.command(&["LLEN", &account.keys.live().audit()]);
+    let entries: u64 = fixture.redis.command(&["LLEN", &account.keys.live().audit()]);
     assert!((30..1000).contains(&entries), "{entries}");
     // Another account is not affected.
-    let other = world.account("enterprise").await.1;
+    let other = fixture.account("enterprise").await.1;
     success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
 }
 
@@ -353,9 +353,9 @@ async fn texts_that_stay_are_counted() {
 
 #[tokio::test]
 async fn an_account_with_too_much_audit_text_waits_for_the_archive() {
-    let world = with(&[("audit_text", 100_000)]).await;
-    let account = world.seed.account("enterprise").await;
-    let caller = world.caller(&account, Mode::Live).await;
+    let fixture = with(&[("audit_text", 100_000)]).await;
+    let account = fixture.seed.account("enterprise").await;
+    let caller = fixture.caller(&account, Mode::Live).await;
     let made = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
     let path = format!("/v1/agents/{}", made["agent"]["id"].as_str().unwrap());
     let changes = AtomicU64::new(0);
@@ -376,22 +376,22 @@ async fn an_account_with_too_much_audit_text_waits_for_the_archive() {
     );
     // Few entries have it all.
     let record = account.keys.record();
-    let last: u64 = world.redis.command(&["HGET", &record, "live_audit_seq"]);
+    let last: u64 = fixture.redis.command(&["HGET", &record, "live_audit_seq"]);
     assert!(last < 10_000, "{last}");
     // What protects goes on, and so does another account.
     let freeze = caller.send("POST", &format!("{path}/freeze"), &[], "").await;
     success(&freeze, 200);
-    let other = world.account("enterprise").await.1;
+    let other = fixture.account("enterprise").await.1;
     success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
     // The archive takes the oldest entries before their time.
     let free = async || (change().await.status == 200).then_some(());
     harness::eventually("the account may go on", Duration::from_secs(30), free).await;
     let rest = async || {
-        let left: u64 = world.redis.command(&["HGET", &record, "live_audit_text"]);
+        let left: u64 = fixture.redis.command(&["HGET", &record, "live_audit_text"]);
         (left <= 50_000).then_some(())
     };
     harness::eventually("half of the budget is free", Duration::from_secs(20), rest).await;
     success(&caller.get("/v1/audit?limit=200").await, 200);
-    let shown = Cli::new(BINARY, world.redis.url()).json(&["account", "show", "--account", &account.id]);
+    let shown = Cli::new(BINARY, fixture.redis.url()).json(&["account", "show", "--account", &account.id]);
     assert_eq!(shown["budgets"]["live"]["audit_text"]["limit"], json!(67_108_864));
 }

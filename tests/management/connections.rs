@@ -1,6 +1,6 @@
 //! Connections: their number, and bounds on the waiting and memory that a client can cause.
 
-use crate::fixture::{World, problem, success};
+use crate::fixture::{Fixture, problem, success};
 use harness::{RawClient, RawReply, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -13,8 +13,8 @@ const ENDED: Duration = Duration::from_secs(15);
 /// Smallest memory for bodies, in bytes: an account's share of it is as long as the longest body.
 const LEAST_MEMORY: usize = 4 << 20;
 
-async fn world(settings: &[(&str, &str)]) -> World {
-    World::start_with(|options| {
+async fn fixture(settings: &[(&str, &str)]) -> Fixture {
+    Fixture::start_with(|options| {
         settings.iter().fold(options, |options, (name, value)| {
             options.env(&format!("TOLLGATE_ADMIN__{name}"), *value)
         })
@@ -23,28 +23,31 @@ async fn world(settings: &[(&str, &str)]) -> World {
 }
 
 /// The value of a metric of this server, as `tollgate_admin_<line>`.
-fn metric(world: &World, line: &str) -> Option<u64> {
-    world.admin.metric(&format!("tollgate_admin_{line}"))
+fn metric(fixture: &Fixture, line: &str) -> Option<u64> {
+    fixture.admin.metric(&format!("tollgate_admin_{line}"))
 }
 
-async fn reaches(world: &World, line: &str, value: u64) {
-    eventually(line, SOON, async || (metric(world, line)? == value).then_some(())).await;
+async fn reaches(fixture: &Fixture, line: &str, value: u64) {
+    eventually(line, SOON, async || {
+        (metric(fixture, line)? == value).then_some(())
+    })
+    .await;
 }
 
 /// A connection with a request of `key` under way: a byte of its body is missing.
-async fn busy_connection(world: &World, key: &str) -> RawClient {
-    let mut client = RawClient::connect(world.admin.addr()).await;
-    let before = metric(world, "body_memory_bytes").unwrap();
+async fn busy_connection(fixture: &Fixture, key: &str) -> RawClient {
+    let mut client = RawClient::connect(fixture.admin.addr()).await;
+    let before = metric(fixture, "body_memory_bytes").unwrap();
     let head = format!(
         "POST /v1/agents HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{"
     );
     assert!(client.send(head).await);
-    reaches(world, "body_memory_bytes", before + 1).await;
+    reaches(fixture, "body_memory_bytes", before + 1).await;
     client
 }
 
-async fn key(world: &World) -> String {
-    let (account, _) = world.account("enterprise").await;
+async fn key(fixture: &Fixture) -> String {
+    let (account, _) = fixture.account("enterprise").await;
     let live = domain::mode::Mode::Live;
     let key = account.issue(live, crate::fixture::FULL, &[], None).await;
     key.secret
@@ -57,21 +60,21 @@ async fn beyond_a_limit_a_connection_is_closed_at_once_where_all_others_are_at_w
         ("MAX_CONNECTIONS_PER_ADDRESS", "address"),
         ("MAX_CONNECTIONS", "all"),
     ] {
-        let world = world(&[(setting, "3")]).await;
-        let (addr, key) = (world.admin.addr(), key(&world).await);
+        let fixture = fixture(&[(setting, "3")]).await;
+        let (addr, key) = (fixture.admin.addr(), key(&fixture).await);
         let mut open = Vec::new();
         for _ in 0..3 {
-            open.push(busy_connection(&world, &key).await);
+            open.push(busy_connection(&fixture, &key).await);
         }
-        reaches(&world, r#"connections{listener="management"}"#, 3).await;
+        reaches(&fixture, r#"connections{listener="management"}"#, 3).await;
         assert!(RawClient::connect(addr).await.closed(SOON).await);
         let refused = format!(r#"connections_refused_total{{limit="{limit}",listener="management"}}"#);
-        reaches(&world, &refused, 1).await;
+        reaches(&fixture, &refused, 1).await;
         // The ops listener has places of its own.
-        assert_eq!(world.admin.ops("/livez").unwrap().0, 200);
+        assert_eq!(fixture.admin.ops("/livez").unwrap().0, 200);
         // A place is free again as soon as one of them ends.
         drop(open.pop());
-        reaches(&world, r#"connections{listener="management"}"#, 2).await;
+        reaches(&fixture, r#"connections{listener="management"}"#, 2).await;
         let mut next = RawClient::connect(addr).await;
         assert_eq!(get(&mut next, "/openapi.json").await.status, 200);
         for client in &mut open {
@@ -85,9 +88,9 @@ async fn beyond_a_limit_a_connection_is_closed_at_once_where_all_others_are_at_w
 /// Strangers who take all places do not keep callers out.
 #[tokio::test]
 async fn idle_connections_make_room_and_unknown_callers_go_first() {
-    let world = world(&[("MAX_CONNECTIONS", "4")]).await;
-    let (addr, key) = (world.admin.addr(), key(&world).await);
-    let mut working = busy_connection(&world, &key).await;
+    let fixture = fixture(&[("MAX_CONNECTIONS", "4")]).await;
+    let (addr, key) = (fixture.admin.addr(), key(&fixture).await);
+    let mut working = busy_connection(&fixture, &key).await;
     let mut known = RawClient::connect(addr).await;
     let request = format!("GET /v1/agents HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n");
     assert!(known.send(&request).await);
@@ -95,16 +98,16 @@ async fn idle_connections_make_room_and_unknown_callers_go_first() {
     let mut served = RawClient::connect(addr).await;
     assert_eq!(get(&mut served, "/openapi.json").await.status, 200);
     let mut silent = RawClient::connect(addr).await;
-    reaches(&world, r#"connections{listener="management"}"#, 4).await;
+    reaches(&fixture, r#"connections{listener="management"}"#, 4).await;
     let mut held = Vec::new();
     let closed = r#"connections_closed_for_others_total{listener="management"}"#;
     for (number, stranger) in [&mut served, &mut silent].into_iter().enumerate() {
-        let mut next = busy_connection(&world, &key).await;
+        let mut next = busy_connection(&fixture, &key).await;
         assert!(stranger.closed(SOON).await);
-        reaches(&world, closed, number as u64 + 1).await;
+        reaches(&fixture, closed, number as u64 + 1).await;
         assert!(next.send("}").await);
         assert_eq!(next.reply(SOON).await.unwrap().status, 400);
-        reaches(&world, r#"connections{listener="management"}"#, 4).await;
+        reaches(&fixture, r#"connections{listener="management"}"#, 4).await;
         held.push(next);
     }
     assert!(known.send(&request).await, "a known caller who rested stays");
@@ -117,41 +120,41 @@ async fn idle_connections_make_room_and_unknown_callers_go_first() {
 const SILENT: u64 = 100;
 
 /// The server's resident memory, in bytes.
-fn resident(world: &World) -> u64 {
-    world.admin.metric("process_resident_memory_bytes").unwrap()
+fn resident(fixture: &Fixture) -> u64 {
+    fixture.admin.metric("process_resident_memory_bytes").unwrap()
 }
 
 /// An unread answer is not copied for each connection, and is freed with it.
 #[tokio::test]
 async fn who_does_not_read_its_answers_is_cut_off() {
-    let world = world(&[("CLIENT_TIMEOUT_MS", TIMEOUT_MS)]).await;
-    let before = resident(&world);
+    let fixture = fixture(&[("CLIENT_TIMEOUT_MS", TIMEOUT_MS)]).await;
+    let before = resident(&fixture);
     let mut silent = Vec::new();
     for _ in 0..SILENT {
-        let mut client = RawClient::connect(world.admin.addr()).await;
+        let mut client = RawClient::connect(fixture.admin.addr()).await;
         // More than the kernel's buffers take.
         let requests = "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200);
         assert!(client.send(requests).await);
         silent.push(client);
     }
-    let grown = resident(&world).saturating_sub(before);
+    let grown = resident(&fixture).saturating_sub(before);
     assert!(
         grown < SILENT * 200 * 1024,
         "{grown} bytes for {SILENT} connections"
     );
     reaches(
-        &world,
+        &fixture,
         r#"connections_stalled_total{listener="management"}"#,
         SILENT,
     )
     .await;
-    reaches(&world, r#"connections{listener="management"}"#, 0).await;
+    reaches(&fixture, r#"connections{listener="management"}"#, 0).await;
 }
 
 #[tokio::test]
 async fn a_late_head_is_answered_with_408_and_a_pause_that_is_too_long_with_nothing() {
-    let world = world(&[("CLIENT_TIMEOUT_MS", TIMEOUT_MS)]).await;
-    let addr = world.admin.addr();
+    let fixture = fixture(&[("CLIENT_TIMEOUT_MS", TIMEOUT_MS)]).await;
+    let addr = fixture.admin.addr();
     let mut nothing = RawClient::connect(addr).await;
     let mut pausing = RawClient::connect(addr).await;
     assert_eq!(get(&mut pausing, "/reference").await.status, 200);
@@ -171,17 +174,17 @@ async fn a_late_head_is_answered_with_408_and_a_pause_that_is_too_long_with_noth
     for client in [&mut nothing, &mut pausing] {
         assert!(client.closed(ENDED).await, "without an answer");
     }
-    reaches(&world, r#"connections{listener="management"}"#, 0).await;
+    reaches(&fixture, r#"connections{listener="management"}"#, 0).await;
 }
 
 /// A body that stops and one that arrives byte by byte, of a known caller and of a stranger.
 #[tokio::test]
 async fn a_body_that_is_not_there_in_time_is_answered_with_408() {
-    let world = world(&[("CLIENT_TIMEOUT_MS", TIMEOUT_MS)]).await;
-    let authorization = format!("Authorization: Bearer {}\r\n", key(&world).await);
+    let fixture = fixture(&[("CLIENT_TIMEOUT_MS", TIMEOUT_MS)]).await;
+    let authorization = format!("Authorization: Bearer {}\r\n", key(&fixture).await);
     for (path, authorization) in [("/v1/agents", &*authorization), ("/api/user/login", "")] {
         for drips in [false, true] {
-            let mut client = RawClient::connect(world.admin.addr()).await;
+            let mut client = RawClient::connect(fixture.admin.addr()).await;
             let head = format!(
                 "POST {path} HTTP/1.1\r\nHost: a\r\n{authorization}Content-Type: application/json\r\nContent-Length: 4000\r\n\r\n{{"
             );
@@ -202,12 +205,12 @@ async fn a_body_that_is_not_there_in_time_is_answered_with_408() {
             assert!(client.closed(SOON).await, "what follows cannot be a request");
         }
     }
-    reaches(&world, "body_memory_bytes", 0).await;
+    reaches(&fixture, "body_memory_bytes", 0).await;
 }
 
 #[tokio::test]
 async fn a_head_may_have_64_kib_and_100_lines_and_the_answers_of_the_library_have_id_and_body() {
-    let world = world(&[]).await;
+    let fixture = fixture(&[]).await;
     let long = |length: usize| {
         format!(
             "GET /reference HTTP/1.1\r\nHost: a\r\nX-Long: {}\r\n\r\n",
@@ -234,7 +237,7 @@ async fn a_head_may_have_64_kib_and_100_lines_and_the_answers_of_the_library_hav
             Some("The address of the request is too long."),
         ),
     ] {
-        let mut client = RawClient::connect(world.admin.addr()).await;
+        let mut client = RawClient::connect(fixture.admin.addr()).await;
         let sent = client.send(&request).await;
         let reply = client.reply(SOON).await;
         let reply = reply.unwrap_or_else(|| panic!("no answer; sent: {sent}, {status}"));
@@ -257,8 +260,8 @@ async fn a_head_may_have_64_kib_and_100_lines_and_the_answers_of_the_library_hav
 /// HTTP.
 #[tokio::test]
 async fn malformed_requests_are_refused_before_the_router() {
-    let world = world(&[]).await;
-    let key = key(&world).await;
+    let fixture = fixture(&[]).await;
+    let key = key(&fixture).await;
     let post = |lines: &str| {
         format!(
             "POST /v1/agents HTTP/1.1\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n{lines}\r\n\
@@ -278,7 +281,7 @@ async fn malformed_requests_are_refused_before_the_router() {
         "GET /v1/agents HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n".to_owned(),
     ];
     for request in &refused {
-        let mut client = RawClient::connect(world.admin.addr()).await;
+        let mut client = RawClient::connect(fixture.admin.addr()).await;
         assert!(client.send(request).await);
         let reply = client.reply(SOON).await.unwrap_or_else(|| panic!("{request}"));
         assert_eq!(reply.status, 400, "{request}: {}", reply.head);
@@ -298,7 +301,7 @@ async fn malformed_requests_are_refused_before_the_router() {
         ("GET /reference HTTP/1.0\r\n\r\n".to_owned(), 200),
     ];
     for (request, status) in taken {
-        let mut client = RawClient::connect(world.admin.addr()).await;
+        let mut client = RawClient::connect(fixture.admin.addr()).await;
         assert!(client.send(&request).await);
         let reply = client.reply(SOON).await.unwrap_or_else(|| panic!("{request}"));
         assert_eq!(reply.status, status, "{request}: {reply:?}");
@@ -309,8 +312,8 @@ async fn malformed_requests_are_refused_before_the_router() {
 /// request on the connection.
 #[tokio::test]
 async fn an_answer_before_the_body_keeps_its_connection_or_says_that_it_closes_it() {
-    let world = world(&[]).await;
-    let (addr, key) = (world.admin.addr(), key(&world).await);
+    let fixture = fixture(&[]).await;
+    let (addr, key) = (fixture.admin.addr(), key(&fixture).await);
     let head = |request: &str, key: &str, lines: &str| {
         format!(
             "{request} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n{lines}\r\n"
@@ -373,13 +376,13 @@ async fn an_answer_before_the_body_keeps_its_connection_or_says_that_it_closes_i
 
 #[tokio::test]
 async fn a_stranger_sends_at_most_8_kib() {
-    let world = world(&[]).await;
-    let stranger = world.admin.caller("");
+    let fixture = fixture(&[]).await;
+    let stranger = fixture.admin.caller("");
     let body = json!({ "email": "a@example.com", "password": "x".repeat(9000) });
     let response = stranger.post("/api/user/login", body).await;
     problem(&response, 413, "PAYLOAD_TOO_LARGE");
     // A chunked body, without a length.
-    let mut client = RawClient::connect(world.admin.addr()).await;
+    let mut client = RawClient::connect(fixture.admin.addr()).await;
     let head = "POST /api/user/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
     assert!(client.send(head).await);
     let _ = client.send(format!("2400\r\n{}\r\n", " ".repeat(0x2400))).await;
@@ -390,26 +393,26 @@ async fn a_stranger_sends_at_most_8_kib() {
 #[tokio::test]
 async fn an_accounts_bodies_take_a_quarter_of_the_memory_at_most() {
     let memory = LEAST_MEMORY.to_string();
-    let world = world(&[("MAX_BUFFERED_BYTES", &memory), ("CLIENT_TIMEOUT_MS", "20000")]).await;
-    let (account, greedy) = world.account("enterprise").await;
-    let (_, other) = world.account("free").await;
+    let fixture = fixture(&[("MAX_BUFFERED_BYTES", &memory), ("CLIENT_TIMEOUT_MS", "20000")]).await;
+    let (account, greedy) = fixture.account("enterprise").await;
+    let (_, other) = fixture.account("free").await;
     let live = domain::mode::Mode::Live;
     let key = account.issue(live, crate::fixture::FULL, &[], None).await;
     let length = LEAST_MEMORY / 4;
-    let mut stalled = RawClient::connect(world.admin.addr()).await;
+    let mut stalled = RawClient::connect(fixture.admin.addr()).await;
     let head = format!(
         "POST /v1/agents HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n",
         key.secret
     );
     assert!(stalled.send(head).await);
     assert!(stalled.send(vec![b' '; length - 1]).await);
-    reaches(&world, "body_memory_bytes", length as u64 - 1).await;
+    reaches(&fixture, "body_memory_bytes", length as u64 - 1).await;
     let refused = greedy.post("/v1/agents", json!({ "name": "a" })).await;
     problem(&refused, 429, "API_KEY_RATE_LIMITED");
     assert_eq!(refused.header("retry-after"), Some("1"));
     success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
     drop(stalled);
-    reaches(&world, "body_memory_bytes", 0).await;
+    reaches(&fixture, "body_memory_bytes", 0).await;
     success(&greedy.post("/v1/agents", json!({ "name": "a" })).await, 200);
 }
 
@@ -417,29 +420,29 @@ async fn an_accounts_bodies_take_a_quarter_of_the_memory_at_most() {
 #[tokio::test]
 async fn a_callers_bodies_take_a_quarter_of_the_accounts_share_at_most() {
     let memory = (8 * LEAST_MEMORY).to_string();
-    let world = world(&[("MAX_BUFFERED_BYTES", &memory), ("CLIENT_TIMEOUT_MS", "20000")]).await;
-    let (account, other) = world.account("enterprise").await;
+    let fixture = fixture(&[("MAX_BUFFERED_BYTES", &memory), ("CLIENT_TIMEOUT_MS", "20000")]).await;
+    let (account, other) = fixture.account("enterprise").await;
     let live = domain::mode::Mode::Live;
     let key = account.issue(live, crate::fixture::FULL, &[], None).await;
     let length = LEAST_MEMORY / 4;
     let mut stalled = Vec::new();
     for at in 1..=2 {
-        let mut client = RawClient::connect(world.admin.addr()).await;
+        let mut client = RawClient::connect(fixture.admin.addr()).await;
         let head = format!(
             "POST /v1/decisions/dry-run HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n",
             key.secret
         );
         assert!(client.send(head).await);
         assert!(client.send(vec![b' '; length - 1]).await);
-        reaches(&world, "body_memory_bytes", at * (length as u64 - 1)).await;
+        reaches(&fixture, "body_memory_bytes", at * (length as u64 - 1)).await;
         stalled.push(client);
     }
-    let greedy = world.admin.caller(&key.secret);
+    let greedy = fixture.admin.caller(&key.secret);
     let refused = greedy.post("/v1/agents", json!({ "name": "a" })).await;
     problem(&refused, 429, "API_KEY_RATE_LIMITED");
     success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
     drop(stalled);
-    reaches(&world, "body_memory_bytes", 0).await;
+    reaches(&fixture, "body_memory_bytes", 0).await;
     success(&greedy.post("/v1/agents", json!({ "name": "b" })).await, 200);
 }
 

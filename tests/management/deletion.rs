@@ -1,13 +1,13 @@
 //! The deletion of an agent: the removed and the remaining records.
 
-use crate::fixture::{World, problem, success, text};
+use crate::fixture::{Fixture, problem, success, text};
 use domain::mode::Mode;
 use serde_json::json;
 
 #[tokio::test]
 async fn deleting_an_agent_takes_everything_that_can_act_for_it() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let made = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
     let id = text(&made, "/agent/id").to_owned();
     let path = format!("/v1/agents/{id}");
@@ -30,7 +30,7 @@ async fn deleting_an_agent_takes_everything_that_can_act_for_it() {
     let record = account.keys.live().agent(&id);
     let hset = async |field: &str, value: &str| {
         let mut set = redis::cmd("HSET");
-        let _: i64 = world
+        let _: i64 = fixture
             .store
             .command(set.arg(&record).arg(field).arg(value))
             .await
@@ -46,7 +46,7 @@ async fn deleting_an_agent_takes_everything_that_can_act_for_it() {
     hset("balance", "0").await;
     success(&caller.delete(&path).await, 200);
 
-    let mut left: Vec<(String, String)> = world.fields(&record).await.into_iter().collect();
+    let mut left: Vec<(String, String)> = fixture.fields(&record).await.into_iter().collect();
     left.sort();
     let pairs: Vec<(&str, &str)> = left
         .iter()
@@ -62,7 +62,7 @@ async fn deleting_an_agent_takes_everything_that_can_act_for_it() {
         ]
     );
     let mut range = redis::cmd("ZRANGE");
-    let active: Vec<String> = world
+    let active: Vec<String> = fixture
         .store
         .command(range.arg(account.keys.active_keys()).arg(0).arg(-1))
         .await
@@ -73,7 +73,11 @@ async fn deleting_an_agent_takes_everything_that_can_act_for_it() {
         account.keys.virtual_key(&keys[1]),
         account.keys.live().policy(text(&policy, "/policy/id")),
     ] {
-        let exists: i64 = world.store.command(redis::cmd("EXISTS").arg(&key)).await.unwrap();
+        let exists: i64 = fixture
+            .store
+            .command(redis::cmd("EXISTS").arg(&key))
+            .await
+            .unwrap();
         assert_eq!(exists, 0, "{key}");
     }
     assert_eq!(success(&caller.get("/v1/policies").await, 200)["total"], json!(0));
@@ -83,9 +87,9 @@ async fn deleting_an_agent_takes_everything_that_can_act_for_it() {
 
 #[tokio::test]
 async fn deleting_a_test_agent_leaves_the_live_one_of_the_same_id() {
-    let world = World::start().await;
-    let (account, live) = world.account("builder").await;
-    let test = world.caller(&account, Mode::Test).await;
+    let fixture = Fixture::start().await;
+    let (account, live) = fixture.account("builder").await;
+    let test = fixture.caller(&account, Mode::Test).await;
     let made = success(&test.post("/v1/agents", json!({ "name": "t" })).await, 200);
     let id = text(&made, "/agent/id").to_owned();
     let body = json!({});
@@ -111,8 +115,8 @@ async fn deleting_a_test_agent_leaves_the_live_one_of_the_same_id() {
 #[tokio::test]
 async fn an_agent_with_very_many_keys_is_deleted_in_small_steps_or_not_at_all() {
     const REVOKED: usize = 2500;
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let made = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
     let id = text(&made, "/agent/id").to_owned();
     let path = format!("/v1/agents/{id}");
@@ -133,20 +137,20 @@ async fn an_agent_with_very_many_keys_is_deleted_in_small_steps_or_not_at_all() 
     for (name, value) in [("slowlog-log-slower-than", "0"), ("slowlog-max-len", "1000000")] {
         fill.cmd("CONFIG").arg("SET").arg(name).arg(value).ignore();
     }
-    let () = world.store.pipeline(&fill).await.unwrap();
+    let () = fixture.store.pipeline(&fill).await.unwrap();
     let records = || {
         let pattern = keys.virtual_key("*");
-        world.redis.command::<Vec<String>>(&["KEYS", &pattern]).len()
+        fixture.redis.command::<Vec<String>>(&["KEYS", &pattern]).len()
     };
     assert_eq!(caller.delete(&path).await.status, 409);
     assert_eq!(records(), REVOKED + 1, "an agent that stays keeps them");
-    let _: u64 = world.redis.command(&["HSET", &record, "balance", "0"]);
+    let _: u64 = fixture.redis.command(&["HSET", &record, "balance", "0"]);
     // Active keys cannot be removed in small steps: an agent is deleted with all its active keys, or not at all.
     let mut activate = redis::pipe();
     for n in 0..1000 {
         activate.zadd(keys.active_keys(), format!("vk_{n:026}"), 1000 + n);
     }
-    let _: Vec<u64> = world.store.pipeline(&activate).await.unwrap();
+    let _: Vec<u64> = fixture.store.pipeline(&activate).await.unwrap();
     let sentence = problem(&caller.delete(&path).await, 409, "CONFLICT");
     assert!(sentence.contains("has 1001 active virtual keys"), "{sentence}");
     assert_eq!(records(), REVOKED + 1, "an agent that stays keeps them");
@@ -154,12 +158,12 @@ async fn an_agent_with_very_many_keys_is_deleted_in_small_steps_or_not_at_all() 
     for n in 0..1000 {
         deactivate.zrem(keys.active_keys(), format!("vk_{n:026}"));
     }
-    let _: Vec<u64> = world.store.pipeline(&deactivate).await.unwrap();
-    let _: String = world.redis.command(&["SLOWLOG", "RESET"]);
+    let _: Vec<u64> = fixture.store.pipeline(&deactivate).await.unwrap();
+    let _: String = fixture.redis.command(&["SLOWLOG", "RESET"]);
     success(&caller.delete(&path).await, 200);
     assert_eq!(records(), 0);
     for list in [keys.agent_keys(&id), keys.active_keys()] {
-        assert_eq!(world.redis.command::<u64>(&["EXISTS", &list]), 0, "{list}");
+        assert_eq!(fixture.redis.command::<u64>(&["EXISTS", &list]), 0, "{list}");
     }
     let logged = success(&caller.get("/v1/audit?type=agent.deleted").await, 200);
     let data = &logged["logs"][0]["data"];
@@ -168,7 +172,7 @@ async fn an_agent_with_very_many_keys_is_deleted_in_small_steps_or_not_at_all() 
     assert_eq!(data["virtualKeys"][0], json!(key), "an active key comes first");
     // Redis names 31 arguments of a command and counts the others.
     type Slow = (u64, u64, u64, Vec<Vec<u8>>, String, String);
-    let slow: Vec<Slow> = world.redis.command(&["SLOWLOG", "GET", "-1"]);
+    let slow: Vec<Slow> = fixture.redis.command(&["SLOWLOG", "GET", "-1"]);
     let arguments = slow.iter().filter_map(|(.., words, _, _)| {
         let more = std::str::from_utf8(words.last()?).ok()?.strip_prefix("... (")?;
         more.split(' ').next()?.parse::<usize>().ok()

@@ -13,7 +13,7 @@ impl AdminBinary for Binary {
     const PATH: &'static str = BINARY;
 }
 
-pub type World = AdminFixture<Binary>;
+pub type Fixture = AdminFixture<Binary>;
 
 /// Checks that a text is a fresh ISO 8601 UTC timestamp.
 #[track_caller]

@@ -1,6 +1,6 @@
 //! The management rate limits (decisions D10, D53): counted requests, headers of answers, and a key's last use.
 
-use crate::fixture::{BINARY, FULL, World, problem, success};
+use crate::fixture::{BINARY, FULL, Fixture, problem, success};
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::rate::Rate;
@@ -36,20 +36,20 @@ management_requests_per_minute = 0
 const HEADERS: [&str; 3] = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
 
 /// A server with these plans.
-async fn limited() -> (World, tempfile::TempDir) {
+async fn limited() -> (Fixture, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("plans.toml");
     std::fs::write(&file, PLANS).unwrap();
     let path = file.display().to_string();
-    let world = World::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
-    (world, dir)
+    let fixture = Fixture::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
+    (fixture, dir)
 }
 
 /// An account with a key and its caller.
-async fn account_with_caller(world: &World, plan: &str, mode: Mode) -> (SeedAccount, SeedApiKey, Caller) {
-    let account = world.seed.account(plan).await;
+async fn account_with_caller(fixture: &Fixture, plan: &str, mode: Mode) -> (SeedAccount, SeedApiKey, Caller) {
+    let account = fixture.seed.account(plan).await;
     let key = account.issue(mode, FULL, &[], None).await;
-    let caller = world.admin.caller(&key.secret);
+    let caller = fixture.admin.caller(&key.secret);
     (account, key, caller)
 }
 
@@ -88,15 +88,15 @@ fn over(reply: &Reply, limit: u64, window_s: u64) -> u64 {
     wait
 }
 
-async fn requests(world: &World, account: &SeedAccount, key: &SeedApiKey, rate: Rate) -> Option<u64> {
+async fn requests(fixture: &Fixture, account: &SeedAccount, key: &SeedApiKey, rate: Rate) -> Option<u64> {
     let name = account.keys.management_rate(rate, &key.id);
-    world.store.command(redis::cmd("GET").arg(name)).await.unwrap()
+    fixture.store.command(redis::cmd("GET").arg(name)).await.unwrap()
 }
 
 #[tokio::test]
 async fn each_key_has_each_rate_and_both_bases_share_it() {
-    let (world, _dir) = limited().await;
-    let (account, _, caller) = account_with_caller(&world, "free", Mode::Live).await;
+    let (fixture, _dir) = limited().await;
+    let (account, _, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     for (base, left) in [("/v1", 4), ("/api/v1", 3), ("/v1", 2)] {
         let reply = caller.get(&format!("{base}/agents")).await;
         success(&reply, 200);
@@ -117,16 +117,16 @@ async fn each_key_has_each_rate_and_both_bases_share_it() {
     over(&caller.get("/api/v1/transactions").await, 2, 86_400);
     assert_eq!(rate_headers(&caller.get("/v1/policies").await, 60), (5, 1));
     // Another key of the account has windows of its own.
-    let other = world.caller(&account, Mode::Live).await;
+    let other = fixture.caller(&account, Mode::Live).await;
     assert_eq!(rate_headers(&other.get("/v1/audit").await, 86_400), (2, 1));
 }
 
 #[tokio::test]
 async fn refused_requests_count_and_say_so() {
-    let (world, _dir) = limited().await;
-    let account = world.seed.account("builder").await;
+    let (fixture, _dir) = limited().await;
+    let account = fixture.seed.account("builder").await;
     let key = account.issue(Mode::Live, &[Permission::Read], &[], None).await;
-    let caller = world.admin.caller(&key.secret);
+    let caller = fixture.admin.caller(&key.secret);
     let refused = caller.post("/v1/policies", json!({})).await;
     problem(&refused, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
     assert_eq!(rate_headers(&refused, 60), (7, 6));
@@ -148,8 +148,8 @@ async fn refused_requests_count_and_say_so() {
 
 #[tokio::test]
 async fn a_request_too_many_does_nothing_and_the_wait_is_true() {
-    let (world, _dir) = limited().await;
-    let (account, key, caller) = account_with_caller(&world, "free", Mode::Live).await;
+    let (fixture, _dir) = limited().await;
+    let (account, key, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     for _ in 0..5 {
         success(&caller.get("/v1/agents").await, 200);
     }
@@ -159,16 +159,16 @@ async fn a_request_too_many_does_nothing_and_the_wait_is_true() {
     }
     assert_eq!(account.version().await, version, "nothing was changed");
     assert_eq!(
-        requests(&world, &account, &key, Rate::PerMinute).await,
+        requests(&fixture, &account, &key, Rate::PerMinute).await,
         Some(5),
         "what is over the limit is not counted"
     );
     let name = account.keys.management_rate(Rate::PerMinute, &key.id);
-    let left: u64 = world.redis.command(&["PTTL", &name]);
+    let left: u64 = fixture.redis.command(&["PTTL", &name]);
     assert!((1..=60_000).contains(&left));
     // Put the end of the window near. Requests do not move it.
     for left_ms in ["1000", "1500", "1999"] {
-        let _: String = world.redis.command(&["SET", &name, "5", "PX", left_ms]);
+        let _: String = fixture.redis.command(&["SET", &name, "5", "PX", left_ms]);
         let wait = over(&caller.get("/v1/agents").await, 5, 60);
         assert!(wait <= 2, "{wait}");
         tokio::time::sleep(Duration::from_secs(wait)).await;
@@ -180,30 +180,30 @@ async fn a_request_too_many_does_nothing_and_the_wait_is_true() {
 
 #[tokio::test]
 async fn the_window_opens_at_the_first_request_and_keeps_its_length() {
-    let (world, _dir) = limited().await;
-    let (account, key, caller) = account_with_caller(&world, "free", Mode::Live).await;
+    let (fixture, _dir) = limited().await;
+    let (account, key, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     let name = account.keys.management_rate(Rate::PerDay, &key.id);
     success(&caller.get("/v1/audit").await, 200);
-    let left: u64 = world.redis.command(&["PTTL", &name]);
+    let left: u64 = fixture.redis.command(&["PTTL", &name]);
     assert!((86_300_000..=86_400_000).contains(&left), "{left}");
-    let _: u64 = world.redis.command(&["PEXPIRE", &name, "50000000"]);
+    let _: u64 = fixture.redis.command(&["PEXPIRE", &name, "50000000"]);
     let reply = caller.get("/v1/audit").await;
     assert_eq!(rate_headers(&reply, 50_000), (2, 0));
     let wait = over(&caller.get("/v1/audit").await, 2, 86_400);
     assert!((49_000..=50_001).contains(&wait), "{wait}");
-    let left: u64 = world.redis.command(&["PTTL", &name]);
+    let left: u64 = fixture.redis.command(&["PTTL", &name]);
     assert!(left <= 50_000_000, "{left}");
     // A counter without an expiry is ignored.
-    let _: String = world.redis.command(&["SET", &name, "2"]);
+    let _: String = fixture.redis.command(&["SET", &name, "2"]);
     assert_eq!(rate_headers(&caller.get("/v1/audit").await, 86_400), (2, 1));
-    assert!(world.redis.command::<i64>(&["PTTL", &name]) > 0);
+    assert!(fixture.redis.command::<i64>(&["PTTL", &name]) > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exactly_as_many_as_the_plan_allows_pass_at_once() {
-    let (world, _dir) = limited().await;
+    let (fixture, _dir) = limited().await;
     for _ in 0..3 {
-        let (account, key, caller) = account_with_caller(&world, "crowd", Mode::Live).await;
+        let (account, key, caller) = account_with_caller(&fixture, "crowd", Mode::Live).await;
         let tasks = (0..64).map(|_| {
             let caller = caller.clone();
             async move { caller.get("/v1/agents").await }
@@ -215,14 +215,17 @@ async fn exactly_as_many_as_the_plan_allows_pass_at_once() {
         assert_eq!(left, (0..20).collect::<Vec<u64>>(), "each place is given once");
         let refused = replies.iter().filter(|reply| reply.status == 429).count();
         assert_eq!(refused, 44);
-        assert_eq!(requests(&world, &account, &key, Rate::PerMinute).await, Some(20));
+        assert_eq!(
+            requests(&fixture, &account, &key, Rate::PerMinute).await,
+            Some(20)
+        );
     }
 }
 
 #[tokio::test]
 async fn a_change_of_plan_binds_the_next_request() {
-    let (world, _dir) = limited().await;
-    let (account, _, caller) = account_with_caller(&world, "free", Mode::Live).await;
+    let (fixture, _dir) = limited().await;
+    let (account, _, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     for _ in 0..5 {
         success(&caller.get("/v1/agents").await, 200);
     }
@@ -240,18 +243,18 @@ async fn a_change_of_plan_binds_the_next_request() {
     let lost = caller.get("/v1/agents").await;
     problem(&lost, 503, "SERVICE_UNAVAILABLE");
     silent(&lost);
-    assert!(world.admin.logs().contains("plans.file"));
+    assert!(fixture.admin.logs().contains("plans.file"));
 }
 
 #[tokio::test]
 async fn no_plan_counts_test_mode_and_an_unlimited_one_counts_nothing() {
-    let (world, _dir) = limited().await;
+    let (fixture, _dir) = limited().await;
     for (plan, mode) in [
         ("enterprise", Mode::Live),
         ("free", Mode::Test),
         ("gone", Mode::Test),
     ] {
-        let (account, key, caller) = account_with_caller(&world, plan, mode).await;
+        let (account, key, caller) = account_with_caller(&fixture, plan, mode).await;
         for path in ["/v1/agents", "/v1/audit", "/v1/wallet"].repeat(4) {
             let reply = caller.get(path).await;
             success(&reply, 200);
@@ -259,26 +262,26 @@ async fn no_plan_counts_test_mode_and_an_unlimited_one_counts_nothing() {
         }
         for rate in [Rate::WalletMinute, Rate::PerDay, Rate::PerMinute] {
             assert_eq!(
-                requests(&world, &account, &key, rate).await,
+                requests(&fixture, &account, &key, rate).await,
                 None,
                 "{plan} {mode}"
             );
         }
-        let used = &world.fields(&account.keys.api_key(&key.id)).await["last_used"];
+        let used = &fixture.fields(&account.keys.api_key(&key.id)).await["last_used"];
         assert_eq!(used.parse::<u64>().unwrap() % 60_000, 0, "noted to the minute");
     }
 }
 
 #[tokio::test]
 async fn keys_that_may_not_come_in_are_not_counted() {
-    let (world, _dir) = limited().await;
-    let (account, revoked, caller) = account_with_caller(&world, "free", Mode::Live).await;
+    let (fixture, _dir) = limited().await;
+    let (account, revoked, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     let scope = Scope {
         account: &account.id,
         mode: Mode::Live,
         actor: "test",
     };
-    api_key::script::revoke(&world.store, &scope, &revoked.id)
+    api_key::script::revoke(&fixture.store, &scope, &revoked.id)
         .await
         .unwrap();
     let expired = account
@@ -290,11 +293,11 @@ async fn keys_that_may_not_come_in_are_not_counted() {
         (&expired, 401, "INVALID_API_KEY"),
         (&elsewhere, 403, "IP_BLOCKED"),
     ] {
-        let reply = world.admin.caller(&key.secret).get("/v1/agents").await;
+        let reply = fixture.admin.caller(&key.secret).get("/v1/agents").await;
         problem(&reply, status, code);
         silent(&reply);
-        assert_eq!(requests(&world, &account, key, Rate::PerMinute).await, None);
-        let fields = world.fields(&account.keys.api_key(&key.id)).await;
+        assert_eq!(requests(&fixture, &account, key, Rate::PerMinute).await, None);
+        let fields = fixture.fields(&account.keys.api_key(&key.id)).await;
         assert!(!fields.contains_key("last_used"), "{fields:?}");
     }
     // A key that is revoked between its check and the count.
@@ -303,15 +306,15 @@ async fn keys_that_may_not_come_in_are_not_counted() {
         limit: 5,
     });
     for key in [revoked.id.as_str(), "key_none"] {
-        let counted = count::count(&world.store, &account.keys, key, allowed)
+        let counted = count::count(&fixture.store, &account.keys, key, allowed)
             .await
             .unwrap();
         assert_eq!(counted, Counted::Gone);
         let name = account.keys.management_rate(Rate::PerMinute, key);
-        assert_eq!(world.redis.command::<u64>(&["EXISTS", &name]), 0);
+        assert_eq!(fixture.redis.command::<u64>(&["EXISTS", &name]), 0);
     }
     assert_eq!(
-        world
+        fixture
             .redis
             .command::<u64>(&["EXISTS", &account.keys.api_key("key_none")]),
         0
@@ -321,11 +324,11 @@ async fn keys_that_may_not_come_in_are_not_counted() {
 
 #[tokio::test]
 async fn what_cannot_be_counted_is_refused() {
-    let (world, _dir) = limited().await;
-    let (account, key, caller) = account_with_caller(&world, "free", Mode::Live).await;
+    let (fixture, _dir) = limited().await;
+    let (account, key, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     let name = account.keys.management_rate(Rate::PerMinute, &key.id);
-    let _: u64 = world.redis.command(&["RPUSH", &name, "no number"]);
-    let _: u64 = world.redis.command(&["PEXPIRE", &name, "60000"]);
+    let _: u64 = fixture.redis.command(&["RPUSH", &name, "no number"]);
+    let _: u64 = fixture.redis.command(&["PEXPIRE", &name, "60000"]);
     let version = account.version().await;
     let reply = caller.post("/v1/policies", json!({ "name": "p" })).await;
     problem(&reply, 503, "SERVICE_UNAVAILABLE");
@@ -335,30 +338,30 @@ async fn what_cannot_be_counted_is_refused() {
 
 #[tokio::test]
 async fn a_full_store_still_counts() {
-    let (world, _dir) = limited().await;
-    let (account, key, caller) = account_with_caller(&world, "free", Mode::Live).await;
+    let (fixture, _dir) = limited().await;
+    let (account, key, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
-    world
+    fixture
         .redis
         .command::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
     let reply = caller.send("POST", "/v1/agents/bot/freeze", &[], "").await;
     success(&reply, 200);
     assert_eq!(rate_headers(&reply, 60), (5, 4));
-    assert_eq!(requests(&world, &account, &key, Rate::PerMinute).await, Some(1));
+    assert_eq!(requests(&fixture, &account, &key, Rate::PerMinute).await, Some(1));
 }
 
 #[tokio::test]
 async fn a_counted_request_costs_one_script_and_an_uncounted_one_none() {
-    let (world, _dir) = limited().await;
-    let (_, _, counted) = account_with_caller(&world, "builder", Mode::Live).await;
-    let (_, _, free) = account_with_caller(&world, "enterprise", Mode::Live).await;
+    let (fixture, _dir) = limited().await;
+    let (_, _, counted) = account_with_caller(&fixture, "builder", Mode::Live).await;
+    let (_, _, free) = account_with_caller(&fixture, "enterprise", Mode::Live).await;
     // The first request of each caller loads the script and records the minute.
     success(&counted.get("/v1/policies").await, 200);
     success(&free.get("/v1/policies").await, 200);
     let scripts = async |caller: &Caller| {
-        let before = world.redis.calls("evalsha");
+        let before = fixture.redis.calls("evalsha");
         success(&caller.get("/v1/policies").await, 200);
-        world.redis.calls("evalsha") - before
+        fixture.redis.calls("evalsha") - before
     };
     // The sealer executes scripts too, now and then.
     let mut fewest = u64::MAX;
@@ -372,10 +375,10 @@ async fn a_counted_request_costs_one_script_and_an_uncounted_one_none() {
 
 #[tokio::test]
 async fn when_a_key_was_used_is_listed() {
-    let (world, _dir) = limited().await;
-    let cli = Cli::new(BINARY, world.redis.url());
+    let (fixture, _dir) = limited().await;
+    let cli = Cli::new(BINARY, fixture.redis.url());
     for mode in [Mode::Live, Mode::Test] {
-        let (account, _, caller) = account_with_caller(&world, "free", mode).await;
+        let (account, _, caller) = account_with_caller(&fixture, "free", mode).await;
         let list = || cli.json(&["api-key", "list", "--account", &account.id])["apiKeys"][0].clone();
         assert_eq!(list()["lastUsedAt"], json!(null));
         let before = clock::now_ms();

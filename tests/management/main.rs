@@ -1,6 +1,6 @@
 //! The management API through the real `tollgate-admin serve` on a real Redis.
 //!
-//! * [`world`]: a server with its store, accounts and API keys
+//! * [`fixture`]: a server with its store, accounts and API keys
 //! * [`matrix`]: every row of the route tables, by every kind of caller: keys, sessions, forged calls
 //! * [`sweep`]: access from another account and mode, unknown paths, headers and addresses
 //! * [`agents`], [`deletion`], [`policies`], [`provider_keys`], [`virtual_keys`]: each resource, bodies and errors to

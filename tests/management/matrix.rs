@@ -3,7 +3,7 @@
 
 mod responses;
 
-use crate::fixture::{FULL, World, problem};
+use crate::fixture::{FULL, Fixture, problem};
 use api_docs::table::routes;
 use axum::http::Method;
 use domain::mode::Mode;
@@ -116,7 +116,7 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static Route)> {
 
 /// The account of the calls, and all its callers.
 struct Callers {
-    world: World,
+    fixture: Fixture,
     account: SeedAccount,
     users: Vec<(Role, String)>,
     all: Vec<Who>,
@@ -124,15 +124,15 @@ struct Callers {
 
 impl Callers {
     async fn gather() -> Self {
-        let world = World::start().await;
+        let fixture = Fixture::start().await;
         // On a plan without rate limits.
-        let account = world.seed.account("enterprise").await;
+        let account = fixture.seed.account("enterprise").await;
         let mut users = Vec::new();
         for role in Role::ALL {
             users.push((role, account.user(role).await.email));
         }
         let mut callers = Self {
-            world,
+            fixture,
             account,
             users,
             all: Vec::new(),
@@ -153,8 +153,8 @@ impl Callers {
             &[Permission::Approve],
             &Permission::ALL,
         ];
-        let (world, account) = (&self.world, &self.account);
-        let caller = |key: &str| world.admin.caller(key);
+        let (fixture, account) = (&self.fixture, &self.account);
+        let caller = |key: &str| fixture.admin.caller(key);
         let mut all = vec![
             Who::Nobody(caller("")),
             Who::BadKey(caller("svc_live_short")),
@@ -176,7 +176,7 @@ impl Callers {
             mode: Mode::Live,
             actor: "test",
         };
-        api_key::script::revoke(&world.store, &scope, &revoked.id)
+        api_key::script::revoke(&fixture.store, &scope, &revoked.id)
             .await
             .unwrap();
         all.push(Who::BadKey(caller(&revoked.secret)));
@@ -193,7 +193,7 @@ impl Callers {
             "tollgate_session=x".to_owned(),
             format!("{0}; {0}", ended.cookie()),
         ] {
-            let nobody = self.world.admin.caller("");
+            let nobody = self.fixture.admin.caller("");
             self.all.push(Who::BadCookie(nobody, cookie));
         }
     }
@@ -213,7 +213,7 @@ impl Callers {
 
     async fn sign_in(&self, role: Role) -> SessionCaller {
         let (_, email) = self.users.iter().find(|(of, _)| *of == role).unwrap();
-        self.world.admin.sign_in(email, TEST_PASSWORD).await
+        self.fixture.admin.sign_in(email, TEST_PASSWORD).await
     }
 
     /// Calls the operation of a row.

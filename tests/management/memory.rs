@@ -1,6 +1,6 @@
 //! Slow and large heads and bodies: their memory is released.
 
-use crate::fixture::{FULL, World};
+use crate::fixture::{FULL, Fixture};
 use domain::mode::Mode;
 use harness::{RawClient, eventually, until};
 use std::time::Duration;
@@ -22,8 +22,8 @@ const HEADS_MIN_KIB: u64 = 8 << 10;
 const KEPT_MAX_KIB: u64 = 8 << 10;
 
 /// A line of `/proc/PID/status`, in KiB.
-fn kib(world: &World, name: &str) -> u64 {
-    let path = format!("/proc/{}/status", world.admin.pid());
+fn kib(fixture: &Fixture, name: &str) -> u64 {
+    let path = format!("/proc/{}/status", fixture.admin.pid());
     let text = std::fs::read_to_string(path).expect("the process");
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let line = line.unwrap_or_else(|| panic!("no {name}"));
@@ -32,11 +32,11 @@ fn kib(world: &World, name: &str) -> u64 {
 
 /// Checks that at least `least` KiB were taken beyond `before`, and waits until they are released, up to
 /// [`KEPT_MAX_KIB`].
-async fn given_back(world: &World, before: u64, least: u64) {
-    let taken = kib(world, "VmHWM:").saturating_sub(before);
+async fn given_back(fixture: &Fixture, before: u64, least: u64) {
+    let taken = kib(fixture, "VmHWM:").saturating_sub(before);
     assert!(taken >= least, "{taken} KiB at the peak");
     until("the memory to be given back", async || {
-        kib(world, "VmRSS:") <= before + KEPT_MAX_KIB
+        kib(fixture, "VmRSS:") <= before + KEPT_MAX_KIB
     })
     .await;
 }
@@ -56,13 +56,14 @@ async fn send_in_turns(clients: &mut [RawClient], length: usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_of_large_bodies_is_returned() {
     let memory = (16 * ACCOUNTS * LENGTH * BODIES).to_string();
-    let world = World::start_with(|options| options.env("TOLLGATE_ADMIN__MAX_BUFFERED_BYTES", memory)).await;
+    let fixture =
+        Fixture::start_with(|options| options.env("TOLLGATE_ADMIN__MAX_BUFFERED_BYTES", memory)).await;
     let mut clients = Vec::new();
     for _ in 0..ACCOUNTS {
-        let (account, _) = world.account("enterprise").await;
+        let (account, _) = fixture.account("enterprise").await;
         let key = account.issue(Mode::Live, FULL, &[], None).await;
         for _ in 0..BODIES {
-            let mut client = RawClient::connect(world.admin.addr()).await;
+            let mut client = RawClient::connect(fixture.admin.addr()).await;
             let head = format!(
                 "POST /v1/agents HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {LENGTH}\r\n\r\n",
                 key.secret
@@ -71,10 +72,10 @@ async fn memory_of_large_bodies_is_returned() {
             clients.push(client);
         }
     }
-    let before = kib(&world, "VmRSS:");
+    let before = kib(&fixture, "VmRSS:");
     send_in_turns(&mut clients, LENGTH - 1).await;
     eventually("all bodies to be there", SOON, async || {
-        let taken: usize = world.admin.metric("tollgate_admin_body_memory_bytes")?;
+        let taken: usize = fixture.admin.metric("tollgate_admin_body_memory_bytes")?;
         (taken == clients.len() * (LENGTH - 1)).then_some(())
     })
     .await;
@@ -82,21 +83,21 @@ async fn memory_of_large_bodies_is_returned() {
         assert!(client.send("x").await);
         assert_eq!(client.reply(SOON).await.expect("an answer").status, 400);
     }
-    given_back(&world, before, BODIES_MIN_KIB).await;
+    given_back(&fixture, before, BODIES_MIN_KIB).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_of_slow_heads_is_returned() {
-    let world = World::start_with(|options| {
+    let fixture = Fixture::start_with(|options| {
         options
             .env("TOLLGATE_ADMIN__CLIENT_TIMEOUT_MS", "10000")
             .env("TOLLGATE_ADMIN__MAX_CONNECTIONS_PER_ADDRESS", "1000")
     })
     .await;
-    let before = kib(&world, "VmRSS:");
+    let before = kib(&fixture, "VmRSS:");
     let mut clients = Vec::new();
     for _ in 0..HEADS {
-        let mut client = RawClient::connect(world.admin.addr()).await;
+        let mut client = RawClient::connect(fixture.admin.addr()).await;
         let head = format!(
             "GET /reference HTTP/1.1\r\nHost: a\r\nX-Long: {}",
             "x".repeat(HEAD)
@@ -107,5 +108,5 @@ async fn memory_of_slow_heads_is_returned() {
     for client in &mut clients {
         client.read_to_end(SOON).await;
     }
-    given_back(&world, before, HEADS_MIN_KIB).await;
+    given_back(&fixture, before, HEADS_MIN_KIB).await;
 }

@@ -1,7 +1,7 @@
 //! The precedence of refusals (specification "Authentication", decisions D10, D11, D63): a request with several flaws
 //! is refused for the first of the documented order. Tests all sets of flaws.
 
-use crate::fixture::{FULL, World};
+use crate::fixture::{FULL, Fixture};
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::rate::Rate;
@@ -48,7 +48,7 @@ impl FlawSet {
 }
 
 /// A request with these flaws and no others.
-async fn request(world: &World, account: &SeedAccount, flawed: FlawSet) -> ReplyHead {
+async fn request(fixture: &Fixture, account: &SeedAccount, flawed: FlawSet) -> ReplyHead {
     let mode = if flawed.has("test mode") {
         Mode::Test
     } else {
@@ -68,7 +68,7 @@ async fn request(world: &World, account: &SeedAccount, flawed: FlawSet) -> Reply
     let key = account.issue(mode, permissions, ranges, expiry).await;
     if flawed.has("over the rate") {
         let name = account.keys.management_rate(Rate::PerMinute, &key.id);
-        let _: String = world.redis.command(&["SET", &name, "1", "PX", "60000"]);
+        let _: String = fixture.redis.command(&["SET", &name, "1", "PX", "60000"]);
     }
     if flawed.has("revoked key") {
         let scope = Scope {
@@ -76,7 +76,7 @@ async fn request(world: &World, account: &SeedAccount, flawed: FlawSet) -> Reply
             mode,
             actor: "test",
         };
-        api_key::script::revoke(&world.store, &scope, &key.id)
+        api_key::script::revoke(&fixture.store, &scope, &key.id)
             .await
             .unwrap();
     }
@@ -104,7 +104,7 @@ async fn request(world: &World, account: &SeedAccount, flawed: FlawSet) -> Reply
         "POST {PATH} HTTP/1.1\r\nHost: x\r\nx-api-key: {secret}\r\nx-forwarded-for: {from}\r\n\
          content-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}"
     );
-    let mut client = RawClient::connect(world.admin.addr()).await;
+    let mut client = RawClient::connect(fixture.admin.addr()).await;
     client.send(head).await;
     let reply = client.reply(SOON).await.expect("an answer");
     ReplyHead {
@@ -128,7 +128,7 @@ impl ReplyHead {
 }
 
 /// A server behind a proxy, with one blocked address.
-async fn stage() -> (World, tempfile::TempDir) {
+async fn start() -> (Fixture, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("plans.toml");
     std::fs::write(&file, PLANS).unwrap();
@@ -138,32 +138,32 @@ async fn stage() -> (World, tempfile::TempDir) {
             .env("TOLLGATE_PLANS__FILE", path)
             .env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8")
     };
-    let world = World::start_with(options).await;
-    let _ = Cli::new(crate::fixture::BINARY, world.redis.url()).json(&["ip", "block", BLOCKED]);
+    let fixture = Fixture::start_with(options).await;
+    let _ = Cli::new(crate::fixture::BINARY, fixture.redis.url()).json(&["ip", "block", BLOCKED]);
     until("the list in force", async || {
         let headers = [("x-forwarded-for", BLOCKED)];
-        let reply = world.admin.caller("").send("GET", "/", &headers, "").await;
+        let reply = fixture.admin.caller("").send("GET", "/", &headers, "").await;
         reply.status == 403
     })
     .await;
-    (world, dir)
+    (fixture, dir)
 }
 
 #[tokio::test]
 async fn the_first_flaw_in_the_documented_order_answers() {
-    let (world, _dir) = stage().await;
-    let mut account = world.seed.account("free").await;
+    let (fixture, _dir) = start().await;
+    let mut account = fixture.seed.account("free").await;
     for set in 1..1 << FLAWS.len() {
         // An account can have 1,000 keys.
         if set % 500 == 0 {
-            account = world.seed.account("free").await;
+            account = fixture.seed.account("free").await;
         }
         let flawed = FlawSet(set);
         let (name, status, code) = flawed.first().unwrap_or(("nothing", 0, ""));
         if status == 0 {
             continue;
         }
-        let reply = request(&world, &account, flawed).await;
+        let reply = request(&fixture, &account, flawed).await;
         assert_eq!(
             (reply.status, reply.body["code"].as_str()),
             (status, Some(code)),
@@ -176,6 +176,6 @@ async fn the_first_flaw_in_the_documented_order_answers() {
         assert_eq!(reply.has("retry-after"), status == 429, "{name}");
         assert_eq!(reply.has("www-authenticate"), status == 401, "{name}");
     }
-    let fine = request(&world, &account, FlawSet(0)).await;
+    let fine = request(&fixture, &account, FlawSet(0)).await;
     assert_eq!(fine.status, 201, "{}", fine.body);
 }

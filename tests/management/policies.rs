@@ -1,14 +1,14 @@
 //! Policies: bodies, errors, and effects.
 
-use crate::fixture::{World, fresh, minted, problem, success, text};
+use crate::fixture::{Fixture, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use harness::assert_fields;
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let body = json!({ "name": "Böt limits", "agentId": "bot", "maxSpendPerDay": 10.5, "maxSpendPerRun": "0.000000001",
         "maxSpendPerTransaction": 2, "lowBalanceThreshold": 0 });
     let reply = caller.post("/api/v1/policies", body).await;
@@ -29,7 +29,7 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
     }});
     assert_eq!(made, expected);
     let effect = async || {
-        let fields = world.fields(&account.keys.live().agent("bot")).await;
+        let fields = fixture.fields(&account.keys.live().agent("bot")).await;
         let names = [
             "cap",
             "cap_run",
@@ -125,11 +125,11 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
 
 #[tokio::test]
 async fn the_strictest_of_all_account_wide_policies_binds() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
-    let test = world.caller(&account, Mode::Test).await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
+    let test = fixture.caller(&account, Mode::Test).await;
     let effect = async |mode: &str| {
-        let fields = world.fields(&account.keys.record()).await;
+        let fields = fixture.fields(&account.keys.record()).await;
         ["cap", "run", "day", "month"].map(|name| fields.get(&format!("{mode}_{name}")).cloned())
     };
     let some = |texts: [&str; 4]| texts.map(|text| Some(text.to_owned()));
@@ -176,10 +176,10 @@ async fn the_strictest_of_all_account_wide_policies_binds() {
 /// reached first.
 #[tokio::test]
 async fn the_strictest_limits_of_spends_bind() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let effect = async || {
-        let fields = world.fields(&account.keys.record()).await;
+        let fields = fixture.fields(&account.keys.record()).await;
         ["live_txn", "live_approval", "live_low"].map(|name| fields.get(name).cloned())
     };
     let some = |texts: [&str; 3]| texts.map(|text| Some(text.to_owned()));
@@ -203,8 +203,8 @@ async fn the_strictest_limits_of_spends_bind() {
 
 #[tokio::test]
 async fn bad_policies_are_refused_and_name_the_field() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let version = account.version().await;
     for (body, named) in [
         (r#"{}"#, "name is required."),
@@ -277,8 +277,8 @@ async fn bad_policies_are_refused_and_name_the_field() {
 
 #[tokio::test]
 async fn account_wide_policies_are_bounded() {
-    let world = World::start().await;
-    let (_, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("builder").await;
     for n in 0..100 {
         let body = json!({ "name": format!("p{n}") });
         success(&caller.post("/v1/policies", body).await, 200);

@@ -1,6 +1,6 @@
 //! Provider keys: sealed in the store; answers show four characters only.
 
-use crate::fixture::{World, fresh, minted, problem, success, text};
+use crate::fixture::{Fixture, fresh, minted, problem, success, text};
 use crypto::seal::SealedFor;
 use domain::mode::Mode;
 use harness::{assert_fields, test_keyring};
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let store = async |provider: &str, key: &str| {
         let body = json!({ "provider": provider, "apiKey": key });
         success(&caller.post("/api/v1/agents/bot/provider-keys", body).await, 201)
@@ -37,7 +37,7 @@ async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
     let page = success(&reply, 200);
     assert_eq!(page["providerKeys"], json!([other["providerKey"]]));
 
-    let fields = world.fields(&account.keys.live().agent("bot")).await;
+    let fields = fixture.fields(&account.keys.live().agent("bot")).await;
     let key_id = text(&second, "/providerKey/keyId");
     let owner = SealedFor {
         account: &account.id,
@@ -53,15 +53,15 @@ async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
     let kinds = account.audit_types(Mode::Live).await;
     assert_eq!(&kinds[1..], ["provider_key.stored"; 3]);
     assert!(
-        !world.admin.logs().contains("-secret-"),
+        !fixture.admin.logs().contains("-secret-"),
         "no log line holds a key"
     );
 }
 
 #[tokio::test]
 async fn what_is_no_upstream_key_is_refused() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let version = account.version().await;
     let path = "/v1/agents/bot/provider-keys";
     let virtual_key = format!("vk_live_{}", "0a".repeat(32));
@@ -96,8 +96,8 @@ async fn what_is_no_upstream_key_is_refused() {
 
 #[tokio::test]
 async fn the_providers_of_an_agent_are_bounded() {
-    let world = World::start().await;
-    let (_, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("builder").await;
     let store = async |provider: String| {
         let body = json!({ "provider": provider, "apiKey": "sk-abcdefgh" });
         caller.post("/v1/agents/bot/provider-keys", body).await
@@ -112,7 +112,7 @@ async fn the_providers_of_an_agent_are_bounded() {
 /// The key of a named upstream has the prefix of its configuration, all others that of the specification.
 #[tokio::test]
 async fn keys_of_upstreams_by_name_have_their_own_form() {
-    let world = World::start_with(|options| {
+    let fixture = Fixture::start_with(|options| {
         options
             .env("TOLLGATE_UPSTREAMS__AZURE__BASE_URL", "https://azure.example")
             .env("TOLLGATE_UPSTREAMS__AZURE__MODELS", "gpt-*")
@@ -121,7 +121,7 @@ async fn keys_of_upstreams_by_name_have_their_own_form() {
             .env("TOLLGATE_UPSTREAMS__GROQ__KEY_PREFIX", "gsk_")
     })
     .await;
-    let (account, caller) = world.account("builder").await;
+    let (account, caller) = fixture.account("builder").await;
     let store = async |provider: &str, key: &str| {
         let body = json!({ "provider": provider, "apiKey": key });
         caller.post("/v1/agents/bot/provider-keys", body).await
@@ -137,7 +137,7 @@ async fn keys_of_upstreams_by_name_have_their_own_form() {
     success(&store("openai", "sk-0123456789").await, 201);
     success(&store("another", "sk-0123456789").await, 201);
 
-    let fields = world.fields(&account.keys.live().agent("bot")).await;
+    let fields = fixture.fields(&account.keys.live().agent("bot")).await;
     let owner = |provider: &'static str| SealedFor {
         account: &account.id,
         agent: "bot",

@@ -1,6 +1,6 @@
 //! Many callers at once: limits hold exactly, and no writer leaves a stale result.
 
-use crate::fixture::{FULL, World, success, text};
+use crate::fixture::{FULL, Fixture, success, text};
 use crypto::virtual_key::{self, WellFormed};
 use domain::mode::Mode;
 use futures::future::join_all;
@@ -17,8 +17,8 @@ use store::virtual_key::script::{Created as KeyCreated, NewVirtualKey};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exactly_as_many_keys_as_the_plan_allows() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let tasks = (0..20).map(|n| {
         let caller = caller.clone();
         async move {
@@ -32,7 +32,7 @@ async fn exactly_as_many_keys_as_the_plan_allows() {
     let refused = statuses.iter().filter(|status| **status == 402).count();
     assert_eq!((made, refused), (10, 10), "{statuses:?}");
     let mut card = redis::cmd("ZCARD");
-    let active: u64 = world
+    let active: u64 = fixture
         .store
         .command(card.arg(account.keys.active_keys()))
         .await
@@ -47,8 +47,8 @@ async fn exactly_as_many_keys_as_the_plan_allows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exactly_as_many_agents_as_the_plan_allows() {
-    let world = World::start().await;
-    let (_, caller) = world.account("free").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("free").await;
     let tasks = (0..20).map(|n| {
         let caller = caller.clone();
         async move { caller.post("/v1/agents", json!({ "name": n.to_string() })).await }
@@ -88,8 +88,8 @@ async fn each_change_names_the_values_that_it_replaced(caller: &Caller, agent: &
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parallel_writers_of_one_agents_policy_leave_one_that_is_in_effect() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     for round in 0..5 {
         let agent = format!("bot-{round}");
         let tasks = (0..20_u64).map(|n| {
@@ -108,11 +108,11 @@ async fn parallel_writers_of_one_agents_policy_leave_one_that_is_in_effect() {
         ids.sort();
         ids.dedup();
         assert_eq!(ids.len(), 1, "there is one policy for an agent");
-        let policy = PolicyRecord::of_agent(&world.store, &account.keys.live(), &agent)
+        let policy = PolicyRecord::of_agent(&fixture.store, &account.keys.live(), &agent)
             .await
             .unwrap()
             .unwrap();
-        let fields = world.fields(&account.keys.live().agent(&agent)).await;
+        let fields = fixture.fields(&account.keys.live().agent(&agent)).await;
         let limit = |limit: Option<Nanos>| limit.map(|nanos| nanos.get().to_string()).unwrap_or_default();
         assert_eq!(fields["cap"], u8::from(policy.cap_enabled).to_string());
         assert_eq!(fields["cap_run"], limit(policy.per_run));
@@ -131,8 +131,8 @@ async fn parallel_writers_of_one_agents_policy_leave_one_that_is_in_effect() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deleting_an_agent_races_with_new_keys_for_it() {
-    let world = World::start().await;
-    let (account, caller) = world.account("enterprise").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("enterprise").await;
     for _ in 0..8 {
         let made = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
         let id = text(&made, "/agent/id").to_owned();
@@ -145,7 +145,7 @@ async fn deleting_an_agent_races_with_new_keys_for_it() {
         success(&deleted, 200);
         // The deletion removes earlier keys; a later key creates the agent again.
         let mut range = redis::cmd("ZRANGE");
-        let of_agent: Vec<String> = world
+        let of_agent: Vec<String> = fixture
             .store
             .command(range.arg(account.keys.agent_keys(&id)).arg(0).arg(-1))
             .await
@@ -153,12 +153,12 @@ async fn deleting_an_agent_races_with_new_keys_for_it() {
         for body in &made {
             let key = text(body, "/virtualKey/keyId").to_owned();
             let mut score = redis::cmd("ZSCORE");
-            let active: Option<f64> = world
+            let active: Option<f64> = fixture
                 .store
                 .command(score.arg(account.keys.active_keys()).arg(&key))
                 .await
                 .unwrap();
-            let exists: bool = world
+            let exists: bool = fixture
                 .store
                 .command(redis::cmd("EXISTS").arg(account.keys.virtual_key(&key)))
                 .await
@@ -173,8 +173,8 @@ async fn deleting_an_agent_races_with_new_keys_for_it() {
 /// limit.
 #[tokio::test]
 async fn a_limit_of_another_plan_is_never_applied() {
-    let world = World::start().await;
-    let account = world.seed.account("free").await;
+    let fixture = Fixture::start().await;
+    let account = fixture.seed.account("free").await;
     let scope = Scope {
         account: &account.id,
         mode: Mode::Live,
@@ -184,7 +184,7 @@ async fn a_limit_of_another_plan_is_never_applied() {
         plan: "builder",
         most: Some(10),
     };
-    let secret = virtual_key::mint(&sanity::record(&world.store).await.unwrap().check_secret).unwrap();
+    let secret = virtual_key::mint(&sanity::record(&fixture.store).await.unwrap().check_secret).unwrap();
     let key = NewVirtualKey {
         agent: "bot",
         key_id: "vk_1",
@@ -192,7 +192,7 @@ async fn a_limit_of_another_plan_is_never_applied() {
         secret: WellFormed::parse(secret.expose_secret().as_bytes()).unwrap(),
         limit,
     };
-    let refused = key.create(&world.store, &scope).await.unwrap();
+    let refused = key.create(&fixture.store, &scope).await.unwrap();
     assert_eq!(refused, KeyCreated::OtherPlan("free".to_owned()));
     let agent = NewAgent {
         id: "bot",
@@ -201,9 +201,9 @@ async fn a_limit_of_another_plan_is_never_applied() {
         description: None,
         limit: Some(limit),
     };
-    let refused = agent.create(&world.store, &scope).await.unwrap();
+    let refused = agent.create(&fixture.store, &scope).await.unwrap();
     assert_eq!(refused, AgentCreated::OtherPlan("free".to_owned()));
-    let keys = world.redis.command::<Vec<String>>(&["KEYS", "*"]);
+    let keys = fixture.redis.command::<Vec<String>>(&["KEYS", "*"]);
     let made = |key: &&String| key.contains("/vk/") || key.contains("agent") || key.contains("/wallet/");
     assert_eq!(keys.iter().find(made), None, "nothing is left of them");
 }
@@ -212,30 +212,30 @@ async fn a_limit_of_another_plan_is_never_applied() {
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_who_hang_up_leave_whole_keys_or_none() {
     const CALLERS: u64 = 40;
-    let world = World::start().await;
-    let account = world.seed.account("enterprise").await;
+    let fixture = Fixture::start().await;
+    let account = fixture.seed.account("enterprise").await;
     let key = account.issue(Mode::Live, FULL, &[], None).await;
     let request = format!(
         "POST /v1/agents/bot/virtual-keys HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\nContent-Length: 0\r\n\r\n",
         key.secret
     );
     for n in 0..CALLERS {
-        let mut client = RawClient::connect(world.admin.addr()).await;
+        let mut client = RawClient::connect(fixture.admin.addr()).await;
         client.send(&request).await;
         tokio::time::sleep(Duration::from_micros(n * 100)).await;
         client.reset();
     }
     let whole = async || {
         let mut card = redis::cmd("ZCARD");
-        let active: u64 = world
+        let active: u64 = fixture
             .store
             .command(card.arg(account.keys.active_keys()))
             .await
             .unwrap();
-        let lookups = world.redis.command::<Vec<String>>(&["KEYS", "tollgate/vk/*"]);
+        let lookups = fixture.redis.command::<Vec<String>>(&["KEYS", "tollgate/vk/*"]);
         let lasting = lookups
             .iter()
-            .filter(|key| world.redis.command::<i64>(&["TTL", key]) == -1);
+            .filter(|key| fixture.redis.command::<i64>(&["TTL", key]) == -1);
         let lasting = lasting.count() as u64;
         (lasting == active && lookups.len() as u64 == active && active > 0).then_some(active)
     };

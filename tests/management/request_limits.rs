@@ -1,7 +1,7 @@
 //! The technical limits (decision D71), on every plan: each test-mode API key and each session has requests a minute of
 //! its own, and so have all of them together in an account.
 
-use crate::fixture::{FULL, World, problem, success};
+use crate::fixture::{FULL, Fixture, problem, success};
 use domain::mode::Mode;
 use domain::rate::Rate;
 use domain::role::Role;
@@ -14,8 +14,8 @@ use store::request_limits::{ALL_CALLERS, CALLERS_AT_ONCE, Counted, Limit};
 
 const MOST: u64 = 4;
 
-async fn limited() -> World {
-    World::start_with(|options| {
+async fn limited() -> Fixture {
+    Fixture::start_with(|options| {
         options
             .env("TOLLGATE_LIMITS__TEST_REQUESTS_PER_MINUTE", MOST.to_string())
             .env("TOLLGATE_LIMITS__SESSION_REQUESTS_PER_MINUTE", MOST.to_string())
@@ -35,18 +35,18 @@ fn over(reply: &Reply, whose: &str, most: u64) -> u64 {
     wait
 }
 
-async fn counter(world: &World, account: &SeedAccount, rate: Rate, id: &str) -> Option<u64> {
+async fn counter(fixture: &Fixture, account: &SeedAccount, rate: Rate, id: &str) -> Option<u64> {
     let name = account.keys.management_rate(rate, id);
-    world.store.command(redis::cmd("GET").arg(name)).await.unwrap()
+    fixture.store.command(redis::cmd("GET").arg(name)).await.unwrap()
 }
 
 #[tokio::test]
 async fn a_test_mode_key_has_its_own_limit_on_every_plan() {
-    let world = limited().await;
+    let fixture = limited().await;
     for plan in ["free", "enterprise"] {
-        let account = world.seed.account(plan).await;
+        let account = fixture.seed.account(plan).await;
         let key = account.issue(Mode::Test, FULL, &[], None).await;
-        let caller = world.admin.caller(&key.secret);
+        let caller = fixture.admin.caller(&key.secret);
         for at in 0..MOST {
             let body = json!({ "name": format!("a{at}") });
             success(&caller.post("/v1/agents", body).await, 200);
@@ -57,15 +57,15 @@ async fn a_test_mode_key_has_its_own_limit_on_every_plan() {
             over(&refused, "This test-mode API key", MOST);
         }
         assert_eq!(account.version().await, version, "nothing was changed");
-        assert_eq!(counter(&world, &account, Rate::Test, &key.id).await, Some(MOST));
+        assert_eq!(counter(&fixture, &account, Rate::Test, &key.id).await, Some(MOST));
         // Live mode and another key of the account go on.
-        let live = world.caller(&account, Mode::Live).await;
+        let live = fixture.caller(&account, Mode::Live).await;
         success(&live.get("/v1/agents").await, 200);
-        let other = world.caller(&account, Mode::Test).await;
+        let other = fixture.caller(&account, Mode::Test).await;
         success(&other.get("/v1/agents").await, 200);
         // A request after the stated wait passes.
         let name = account.keys.management_rate(Rate::Test, &key.id);
-        let _: String = world
+        let _: String = fixture
             .redis
             .command(&["SET", &name, &MOST.to_string(), "PX", "900"]);
         let wait = over(&caller.get("/v1/agents").await, "This test-mode API key", MOST);
@@ -73,7 +73,7 @@ async fn a_test_mode_key_has_its_own_limit_on_every_plan() {
         tokio::time::sleep(Duration::from_secs(wait)).await;
         success(&caller.get("/v1/agents").await, 200);
     }
-    let limited = world
+    let limited = fixture
         .admin
         .metric(r#"tollgate_admin_limited_total{limit="test_requests"}"#);
     assert_eq!(limited, Some(8));
@@ -81,16 +81,16 @@ async fn a_test_mode_key_has_its_own_limit_on_every_plan() {
 
 #[tokio::test]
 async fn a_user_has_one_limit_for_all_sessions_in_both_modes() {
-    let world = limited().await;
-    let account = world.seed.account("free").await;
+    let fixture = limited().await;
+    let account = fixture.seed.account("free").await;
     let sign_in = async |role| {
         let user = account.user(role).await;
-        world.admin.sign_in(&user.email, TEST_PASSWORD).await
+        fixture.admin.sign_in(&user.email, TEST_PASSWORD).await
     };
     let user = account.user(Role::Viewer).await;
     let mut sessions = Vec::new();
     for _ in 0..=CALLERS_AT_ONCE {
-        sessions.push(world.admin.sign_in(&user.email, TEST_PASSWORD).await);
+        sessions.push(fixture.admin.sign_in(&user.email, TEST_PASSWORD).await);
     }
     for (session, mode) in sessions
         .iter()
@@ -124,7 +124,7 @@ async fn a_user_has_one_limit_for_all_sessions_in_both_modes() {
     let changed = own.post("/api/user/password", changed).await;
     assert_ne!(changed.status, 429, "{changed:?}");
     assert_eq!(
-        counter(&world, &account, Rate::Session, &user.id).await,
+        counter(&fixture, &account, Rate::Session, &user.id).await,
         Some(MOST)
     );
     // Other users of the account pass, until the account's limit is used up.
@@ -136,7 +136,7 @@ async fn a_user_has_one_limit_for_all_sessions_in_both_modes() {
         }
     }
     assert_eq!(
-        counter(&world, &account, Rate::Session, ALL_CALLERS).await,
+        counter(&fixture, &account, Rate::Session, ALL_CALLERS).await,
         Some(MOST * CALLERS_AT_ONCE)
     );
     let refused = boss.get("/api/v1/agents").await;
@@ -149,20 +149,20 @@ async fn a_user_has_one_limit_for_all_sessions_in_both_modes() {
     problem(&frozen, 404, "NOT_FOUND");
     success(&boss.post("/api/user/logout", json!({})).await, 200);
     // Neither an API key nor another account is affected.
-    let live = world.caller(&account, Mode::Live).await;
+    let live = fixture.caller(&account, Mode::Live).await;
     success(&live.get("/v1/agents").await, 200);
-    let other = world.seed.account("free").await.user(Role::Viewer).await;
-    let other = world.admin.sign_in(&other.email, TEST_PASSWORD).await;
+    let other = fixture.seed.account("free").await.user(Role::Viewer).await;
+    let other = fixture.admin.sign_in(&other.email, TEST_PASSWORD).await;
     success(&other.get("/api/v1/agents").await, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_test_keys_share_what_the_account_may_do() {
-    let world = limited().await;
-    let account = world.seed.account("enterprise").await;
+    let fixture = limited().await;
+    let account = fixture.seed.account("enterprise").await;
     let mut callers = Vec::new();
     for _ in 0..=CALLERS_AT_ONCE {
-        callers.push(world.caller(&account, Mode::Test).await);
+        callers.push(fixture.caller(&account, Mode::Test).await);
     }
     let tasks = callers
         .iter()
@@ -180,20 +180,20 @@ async fn many_test_keys_share_what_the_account_may_do() {
 /// The script by itself: both windows open at their first request, keep their length, and count only what passes.
 #[tokio::test]
 async fn both_windows_count_what_passes() {
-    let world = limited().await;
-    let (store, keys) = (&world.store, AccountKeys::new("acct_1"));
+    let fixture = limited().await;
+    let (store, keys) = (&fixture.store, AccountKeys::new("acct_1"));
     let limit = Limit {
         rate: Rate::Test,
         most: 2,
     };
     let [own, all] = ["key_1", ALL_CALLERS].map(|id| keys.management_rate(Rate::Test, id));
-    let get = |name: &str| world.redis.command::<Option<String>>(&["GET", name]);
-    let left = |name: &str| world.redis.command::<i64>(&["PTTL", name]);
+    let get = |name: &str| fixture.redis.command::<Option<String>>(&["GET", name]);
+    let left = |name: &str| fixture.redis.command::<i64>(&["PTTL", name]);
     assert_eq!(limit.count(store, &keys, "key_1").await.unwrap(), Counted::Passed);
     for name in [&own, &all] {
         assert_eq!(get(name).as_deref(), Some("1"));
         assert!((50_000..=60_000).contains(&left(name)));
-        let _: u64 = world.redis.command(&["PEXPIRE", name, "30000"]);
+        let _: u64 = fixture.redis.command(&["PEXPIRE", name, "30000"]);
     }
     assert_eq!(limit.count(store, &keys, "key_1").await.unwrap(), Counted::Passed);
     let Counted::Over(wait) = limit.count(store, &keys, "key_1").await.unwrap() else {
@@ -208,7 +208,7 @@ async fn both_windows_count_what_passes() {
         assert!(left(name) <= 30_000, "the window keeps its length");
     }
     // The account's window also refuses a key without earlier requests, whose counter stays as it is.
-    let _: String = world.redis.command(&["SET", &all, "10", "PX", "5000"]);
+    let _: String = fixture.redis.command(&["SET", &all, "10", "PX", "5000"]);
     let Counted::AccountOver(wait) = limit.count(store, &keys, "key_2").await.unwrap() else {
         panic!("the account's window was used up");
     };
@@ -225,11 +225,11 @@ async fn both_windows_count_what_passes() {
     );
     assert_eq!(get(&all).as_deref(), Some("10"));
     // A window that ends later than it may is from a clock that was ahead.
-    let _: String = world.redis.command(&["SET", &all, "10", "PX", "120000"]);
+    let _: String = fixture.redis.command(&["SET", &all, "10", "PX", "120000"]);
     assert_eq!(limit.count(store, &keys, "key_2").await.unwrap(), Counted::Passed);
     assert_eq!(get(&all).as_deref(), Some("1"));
     assert!(left(&all) <= 60_000);
-    let _: u64 = world
+    let _: u64 = fixture
         .redis
         .command(&["DEL", &keys.management_rate(Rate::Test, "key_2")]);
     // Sessions have a counter of their own, and a counter without an expiry is ignored.
@@ -241,7 +241,7 @@ async fn both_windows_count_what_passes() {
         session.count(store, &keys, "key_1").await.unwrap(),
         Counted::Passed
     );
-    let _: String = world.redis.command(&["SET", &all, "10"]);
+    let _: String = fixture.redis.command(&["SET", &all, "10"]);
     assert_eq!(limit.count(store, &keys, "key_2").await.unwrap(), Counted::Passed);
     assert_eq!(get(&all).as_deref(), Some("1"));
     assert!(left(&all) > 0);

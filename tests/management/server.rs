@@ -1,6 +1,6 @@
 //! The process: store faults, signals, limits, logs, metrics and the reaper.
 
-use crate::fixture::{BINARY, FULL, World, problem, success, text};
+use crate::fixture::{BINARY, FULL, Fixture, problem, success, text};
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, RawClient, Redis, Seed, eventually, open_cap, until};
 use serde_json::json;
@@ -10,26 +10,26 @@ const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn without_a_store_everything_is_503_until_it_is_back() {
-    let world = World::start().await;
-    let (_, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("builder").await;
     success(&caller.get("/v1/agents").await, 200);
-    world.redis.stop();
+    fixture.redis.stop();
     problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
     let body = json!({ "name": "a" });
     problem(&caller.post("/v1/agents", body).await, 503, "SERVICE_UNAVAILABLE");
-    let malformed = world.admin.caller("svc_live_x");
+    let malformed = fixture.admin.caller("svc_live_x");
     problem(&malformed.get("/v1/agents").await, 401, "INVALID_API_KEY");
-    let response = world.admin.caller("").get("/v1/agents").await;
+    let response = fixture.admin.caller("").get("/v1/agents").await;
     problem(&response, 401, "API_KEY_REQUIRED");
     problem(&caller.get("/v1/nothing").await, 404, "NOT_FOUND");
     eventually("not ready", SOON, async || {
-        (world.admin.ops("/readyz")?.0 == 503).then_some(())
+        (fixture.admin.ops("/readyz")?.0 == 503).then_some(())
     })
     .await;
-    assert_eq!(world.admin.ops("/livez").unwrap().0, 200);
+    assert_eq!(fixture.admin.ops("/livez").unwrap().0, 200);
 
     // The server comes back empty: the ledger is lost, which is not a fresh start (decision D52).
-    world.redis.restart();
+    fixture.redis.restart();
     let wiped = async || {
         let reply = caller.get("/v1/agents").await;
         (reply.status == 503).then_some(reply)
@@ -37,20 +37,20 @@ async fn without_a_store_everything_is_503_until_it_is_back() {
     let response = eventually("an answer", SOON, wiped).await;
     problem(&response, 503, "SERVICE_UNAVAILABLE");
     eventually("the reason", SOON, async || {
-        let (status, reason) = world.admin.ops("/readyz")?;
+        let (status, reason) = fixture.admin.ops("/readyz")?;
         (status == 503 && reason.contains("no ledger epoch")).then_some(())
     })
     .await;
     // The test's own connection broke as well.
     eventually("a connection", SOON, async || {
-        world.store.command::<String>(&redis::cmd("PING")).await.ok()
+        fixture.store.command::<String>(&redis::cmd("PING")).await.ok()
     })
     .await;
-    let seed = Seed::new(&world.store).await;
+    let seed = Seed::new(&fixture.store).await;
     let account = seed.account("builder").await;
-    let caller = world.caller(&account, Mode::Live).await;
+    let caller = fixture.caller(&account, Mode::Live).await;
     eventually("readiness", SOON, async || {
-        (world.admin.ops("/readyz")?.0 == 200).then_some(())
+        (fixture.admin.ops("/readyz")?.0 == 200).then_some(())
     })
     .await;
     success(&caller.get("/v1/agents").await, 200);
@@ -76,9 +76,9 @@ async fn it_starts_while_the_store_is_down() {
 /// Not even by the first request after its return, before the next health check.
 #[tokio::test]
 async fn a_store_that_left_writes_out_is_not_trusted() {
-    let world = World::on(Redis::start_durable(), |options| options).await;
-    let (admin, redis) = (&world.admin, &world.redis);
-    let (_, caller) = world.account("builder").await;
+    let fixture = Fixture::on(Redis::start_durable(), |options| options).await;
+    let (admin, redis) = (&fixture.admin, &fixture.redis);
+    let (_, caller) = fixture.account("builder").await;
     success(&caller.get("/v1/agents").await, 200);
     redis.restart_without_a_write();
     for _ in 0..10 {
@@ -106,10 +106,10 @@ async fn a_store_that_left_writes_out_is_not_trusted() {
 #[tokio::test]
 async fn a_store_that_hangs_evicts_or_forgets_is_not_trusted() {
     let fast = |options: AdminOptions| options.env("TOLLGATE_STORE__TIMEOUT_MS", "1000");
-    let world = World::start_with(fast).await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start_with(fast).await;
+    let (account, caller) = fixture.account("builder").await;
     success(&caller.get("/v1/agents").await, 200);
-    world.redis.pause();
+    fixture.redis.pause();
     let started = std::time::Instant::now();
     problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
     assert!(
@@ -117,19 +117,19 @@ async fn a_store_that_hangs_evicts_or_forgets_is_not_trusted() {
         "{:?}",
         started.elapsed()
     );
-    world.redis.resume();
+    fixture.redis.resume();
     until("an answer", async || caller.get("/v1/agents").await.status == 200).await;
 
     let policy = |policy: &str| {
-        world
+        fixture
             .redis
             .command::<String>(&["CONFIG", "SET", "maxmemory-policy", policy]);
     };
     policy("allkeys-lru");
     let refused = async || (caller.get("/v1/agents").await.status == 503).then_some(());
     eventually("a refusal", SOON, refused).await;
-    assert!(world.admin.ops("/readyz").unwrap().1.contains("allkeys-lru"));
-    assert_eq!(world.admin.metric("tollgate_admin_store_sane"), Some(0));
+    assert!(fixture.admin.ops("/readyz").unwrap().1.contains("allkeys-lru"));
+    assert_eq!(fixture.admin.metric("tollgate_admin_store_sane"), Some(0));
     policy("noeviction");
     until("an answer", async || caller.get("/v1/agents").await.status == 200).await;
 
@@ -137,14 +137,14 @@ async fn a_store_that_hangs_evicts_or_forgets_is_not_trusted() {
     let record = account.keys.record();
     let version = account.version().await;
     let set = |field: &str, value: u64| {
-        world
+        fixture
             .redis
             .command::<i64>(&["HSET", &record, field, &value.to_string()])
     };
     set("version", version - 1);
     problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
     assert!(
-        world.admin.logs().contains("store accept"),
+        fixture.admin.logs().contains("store accept"),
         "the log says what to do"
     );
     set("generation", 2);
@@ -153,11 +153,11 @@ async fn a_store_that_hangs_evicts_or_forgets_is_not_trusted() {
 
 #[tokio::test]
 async fn a_full_store_takes_revocations_and_nothing_new() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let made = success(&caller.post("/v1/agents/bot/virtual-keys", json!({})).await, 201);
     let version = account.version().await;
-    world
+    fixture
         .redis
         .command::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
     let response = caller.post("/v1/agents", json!({ "name": "a" })).await;
@@ -169,17 +169,17 @@ async fn a_full_store_takes_revocations_and_nothing_new() {
     let key = format!("/v1/agents/bot/virtual-keys/{}", text(&made, "/virtualKey/keyId"));
     success(&caller.delete(&key).await, 200);
     eventually("a warning", SOON, async || {
-        let (status, text) = world.admin.ops("/readyz")?;
+        let (status, text) = fixture.admin.ops("/readyz")?;
         assert_eq!(status, 200, "freezing must get through a balancer: {text}");
         (text.starts_with("ok, but") && text.contains("(OOM)")).then_some(())
     })
     .await;
-    let _: String = world.redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
-    let _: String = world
+    let _: String = fixture.redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    let _: String = fixture
         .redis
         .command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
     eventually("no readiness", SOON, async || {
-        let (status, text) = world.admin.ops("/readyz")?;
+        let (status, text) = fixture.admin.ops("/readyz")?;
         (status == 503 && text.contains("(NOREPLICAS)")).then_some(())
     })
     .await;
@@ -187,13 +187,13 @@ async fn a_full_store_takes_revocations_and_nothing_new() {
 
 #[tokio::test]
 async fn bodies_are_bounded_and_must_be_json() {
-    let world = World::start().await;
-    let (_, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("builder").await;
     let long = format!(r#"{{"name":"{}"}}"#, "x".repeat(1 << 20));
     let reply = caller.send("POST", "/v1/agents", &[], long.clone()).await;
     problem(&reply, 413, "PAYLOAD_TOO_LARGE");
-    let chunked = RawClient::connect(world.admin.addr()).await;
-    let key = world
+    let chunked = RawClient::connect(fixture.admin.addr()).await;
+    let key = fixture
         .seed
         .account("builder")
         .await
@@ -236,8 +236,8 @@ async fn bodies_are_bounded_and_must_be_json() {
 /// As paths are: an invalid byte is not replaced by another.
 #[tokio::test]
 async fn queries_are_utf_8() {
-    let world = World::start().await;
-    let (_, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("builder").await;
     for query in ["q=%ff", "q=%C3", "q=a%c3%28b", "q=%ed%a0%80", "%ff=a"] {
         let reply = caller.get(&format!("/v1/agents?{query}")).await;
         let sentence = problem(&reply, 400, "VALIDATION");
@@ -266,33 +266,33 @@ async fn plans_are_reloaded_and_bad_ones_are_not() {
     let file = dir.path().join("plans.toml");
     std::fs::write(&file, "[free]\ncustom_agents = 1\n").unwrap();
     let path = file.display().to_string();
-    let world = World::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
-    let (_, caller) = world.account("free").await;
+    let fixture = Fixture::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
+    let (_, caller) = fixture.account("free").await;
     let create = async || caller.post("/v1/agents", json!({ "name": "a" })).await;
     success(&create().await, 200);
     problem(&create().await, 403, "TIER_LIMIT");
     std::fs::write(&file, "[free]\ncustom_agnets = 2\n").unwrap();
-    world.admin.signal("HUP");
+    fixture.admin.signal("HUP");
     until("a complaint", async || {
-        let logs = world.admin.logs();
+        let logs = fixture.admin.logs();
         logs.contains("plans not reloaded") && logs.contains("custom_agnets")
     })
     .await;
     problem(&create().await, 403, "TIER_LIMIT");
     std::fs::write(&file, "[free]\ncustom_agents = 2\n").unwrap();
-    world.admin.signal("HUP");
+    fixture.admin.signal("HUP");
     until("the new plans", async || {
-        world.admin.logs().contains("plans reloaded")
+        fixture.admin.logs().contains("plans reloaded")
     })
     .await;
     success(&create().await, 200);
     problem(&create().await, 403, "TIER_LIMIT");
-    world.account("free").await;
-    world.account("builder").await;
+    fixture.account("free").await;
+    fixture.account("builder").await;
     std::fs::write(&file, "[startup]\ncustom_agents = 2\n").unwrap();
-    world.admin.signal("HUP");
+    fixture.admin.signal("HUP");
     eventually("the plan that is gone, and how many have it", SOON, async || {
-        let logs = world.admin.logs();
+        let logs = fixture.admin.logs();
         let mut lines = logs.lines();
         lines.find(|line| {
             line.contains("plans are gone") && line.contains("free") && line.contains("\"accounts\":2")
@@ -304,11 +304,11 @@ async fn plans_are_reloaded_and_bad_ones_are_not() {
 
 #[tokio::test]
 async fn it_stops_cleanly_and_answers_what_it_has_begun() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     success(&caller.get("/v1/agents").await, 200);
     let key = account.issue(Mode::Live, FULL, &[], None).await;
-    let mut slow = RawClient::connect(world.admin.addr()).await;
+    let mut slow = RawClient::connect(fixture.admin.addr()).await;
     let head = format!(
         "POST /v1/agents HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\nContent-Type: application/json\r\n\
          Content-Length: 12\r\n\r\n{{\"name\"",
@@ -316,14 +316,14 @@ async fn it_stops_cleanly_and_answers_what_it_has_begun() {
     );
     slow.send(head).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    world.admin.term();
+    fixture.admin.term();
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(world.admin.is_running(), "a request is in flight");
+    assert!(fixture.admin.is_running(), "a request is in flight");
     slow.send(":\"a\"}").await;
     let reply = slow.reply(SOON).await.expect("an answer");
     assert_eq!(reply.status, 200, "{}", reply.text());
-    assert_eq!(world.admin.wait_exit(SOON), Some(0));
-    let logs = world.admin.logs();
+    assert_eq!(fixture.admin.wait_exit(SOON), Some(0));
+    let logs = fixture.admin.logs();
     assert!(logs.contains("\"stopped\""), "{logs}");
     assert!(!logs.contains(&key.secret), "no log line holds a key");
 }
@@ -350,8 +350,8 @@ async fn a_bad_configuration_is_one_line_and_exit_2() {
 
 #[tokio::test]
 async fn requests_are_logged_and_counted_under_their_route() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     caller
         .send(
             "GET",
@@ -361,7 +361,7 @@ async fn requests_are_logged_and_counted_under_their_route() {
         )
         .await;
     caller.get("/v1/no/such/path").await;
-    let logs = world.admin.logs();
+    let logs = fixture.admin.logs();
     let line = logs.lines().find(|line| line.contains("find-me")).unwrap();
     for part in ["/agents/{id}", "404", &account.id, "GET", "live", "duration_us"] {
         assert!(line.contains(part), "{part} in {line}");
@@ -370,7 +370,7 @@ async fn requests_are_logged_and_counted_under_their_route() {
         !logs.contains("/no/such/path") && !line.contains("secret-agent-name"),
         "outside text is not log text"
     );
-    let (_, metrics) = world.admin.ops("/metrics").unwrap();
+    let (_, metrics) = fixture.admin.ops("/metrics").unwrap();
     for sample in [
         r#"tollgate_admin_requests_total{method="GET",route="/agents/{id}",status="404"} 1"#,
         r#"tollgate_admin_requests_total{method="GET",route="none",status="404"} 1"#,
@@ -383,9 +383,9 @@ async fn requests_are_logged_and_counted_under_their_route() {
 
 #[tokio::test]
 async fn overdue_holds_are_kept_and_shown() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     let open = open_cap();
-    let (agent, _) = world.seed.ready_agent("builder", open).await;
+    let (agent, _) = fixture.seed.ready_agent("builder", open).await;
     let (key_id, _) = agent.virtual_key_with_id().await;
     let name = agent.open_hold(&key_id, 1234, Duration::from_millis(1)).await;
     until("the reaper", async || agent.kept_holds().await == 1).await;
@@ -396,17 +396,17 @@ async fn overdue_holds_are_kept_and_shown() {
         "the estimate stays charged"
     );
     until("the metric", async || {
-        world.admin.metric("tollgate_admin_holds_kept_total") == Some(1)
+        fixture.admin.metric("tollgate_admin_holds_kept_total") == Some(1)
     })
     .await;
-    assert!(world.admin.logs().contains(&name.allow_id));
+    assert!(fixture.admin.logs().contains(&name.allow_id));
 }
 
 #[tokio::test]
 async fn no_answer_is_a_page_but_those_that_are() {
-    let world = World::start().await;
-    let (_, caller) = world.account("builder").await;
-    let nobody = world.admin.caller("");
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("builder").await;
+    let nobody = fixture.admin.caller("");
     for (caller, method, path, status) in [
         (&caller, "GET", "/v1/agents", 200),
         (&caller, "GET", "/v1/audit/export", 200),

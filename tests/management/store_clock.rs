@@ -16,7 +16,7 @@ const DAY: i64 = 86_400;
 const ROUNDS: Duration = Duration::from_secs(22);
 
 /// A server behind a wire, with an account that has spent.
-struct Stage {
+struct ClockFixture {
     redis: Redis,
     wire: Wire,
     admin: Admin,
@@ -25,7 +25,7 @@ struct Stage {
     _archive: tempfile::TempDir,
 }
 
-impl Stage {
+impl ClockFixture {
     async fn start() -> Self {
         let redis = Redis::start();
         let wire = Wire::to_port(redis.port());
@@ -66,33 +66,37 @@ impl Stage {
 
 #[tokio::test]
 async fn a_store_whose_clock_is_days_off_is_not_trusted_until_it_is_right() {
-    let stage = Stage::start().await;
+    let fixture = ClockFixture::start().await;
     for days in [3, -3] {
-        stage.wire.move_clock(days * DAY);
-        let refused = async || (stage.caller.get("/v1/wallet").await.status == 503).then_some(());
+        fixture.wire.move_clock(days * DAY);
+        let refused = async || (fixture.caller.get("/v1/wallet").await.status == 503).then_some(());
         eventually("a refusal", SOON, refused).await;
-        problem(&stage.caller.get("/v1/wallet").await, 503, "SERVICE_UNAVAILABLE");
+        problem(
+            &fixture.caller.get("/v1/wallet").await,
+            503,
+            "SERVICE_UNAVAILABLE",
+        );
         let body = json!({ "botId": "bob" });
-        let refused = stage.caller.post("/v1/wallets/create", body).await;
+        let refused = fixture.caller.post("/v1/wallets/create", body).await;
         problem(&refused, 503, "SERVICE_UNAVAILABLE");
         let words = if days > 0 { "days ahead of" } else { "days behind" };
-        let (status, reason) = stage.admin.ops("/readyz").unwrap();
+        let (status, reason) = fixture.admin.ops("/readyz").unwrap();
         assert!(status == 503 && reason.contains(words), "{status} {reason}");
-        assert_eq!(stage.admin.metric("tollgate_admin_store_sane"), Some(0.0));
-        let server = format!("{{server=\"{}\"}}", stage.wire.addr());
+        assert_eq!(fixture.admin.metric("tollgate_admin_store_sane"), Some(0.0));
+        let server = format!("{{server=\"{}\"}}", fixture.wire.addr());
         let metric = format!("tollgate_admin_store_clock_difference_seconds{server}");
         eventually("the metric", SOON, async || {
-            let seconds = stage.admin.metric::<f64>(&metric)?;
+            let seconds = fixture.admin.metric::<f64>(&metric)?;
             ((seconds - (days * DAY) as f64).abs() < 60.0).then_some(())
         })
         .await;
-        let check = Cli::new(BINARY, stage.wire.redis_url()).run(&["store", "check"]);
+        let check = Cli::new(BINARY, fixture.wire.redis_url()).run(&["store", "check"]);
         assert_eq!(check.code, Some(1), "{check:?}");
         assert!(check.stderr.contains(words), "{check:?}");
 
-        stage.wire.move_clock(0);
+        fixture.wire.move_clock(0);
         until("an answer", async || {
-            stage.caller.get("/v1/wallet").await.status == 200
+            fixture.caller.get("/v1/wallet").await.status == 200
         })
         .await;
     }
@@ -101,22 +105,22 @@ async fn a_store_whose_clock_is_days_off_is_not_trusted_until_it_is_right() {
 /// The clock is ahead by more than the age at which intents and entries are archived.
 #[tokio::test]
 async fn workers_archive_and_reap_nothing_by_a_clock_that_is_ahead() {
-    let stage = Stage::start().await;
-    let (hold, bot) = (Duration::from_secs(3600), stage.account.agent("bot"));
+    let fixture = ClockFixture::start().await;
+    let (hold, bot) = (Duration::from_secs(3600), fixture.account.agent("bot"));
     let (key_id, _) = bot.ready(open_cap()).await;
     bot.open_hold(&key_id, 1, hold).await;
-    let before = stage.records();
+    let before = fixture.records();
     assert!(before[0] > 0 && before[1] > 0, "{before:?}");
-    stage.wire.move_clock(60 * DAY);
+    fixture.wire.move_clock(60 * DAY);
     tokio::time::sleep(ROUNDS).await;
-    assert_eq!(stage.records(), before);
+    assert_eq!(fixture.records(), before);
     assert_eq!((bot.open_holds().await, bot.kept_holds().await), (1, 0));
-    stage.wire.move_clock(0);
+    fixture.wire.move_clock(0);
     eventually("a server that is ready", SOON, async || {
-        (stage.admin.ops("/readyz")?.0 == 200).then_some(())
+        (fixture.admin.ops("/readyz")?.0 == 200).then_some(())
     })
     .await;
-    assert_eq!(stage.records(), before);
+    assert_eq!(fixture.records(), before);
 }
 
 /// With a clock ahead by less than the accepted difference: a timeline has the store's time, which all servers share,
@@ -124,28 +128,28 @@ async fn workers_archive_and_reap_nothing_by_a_clock_that_is_ahead() {
 #[tokio::test]
 async fn timelines_follow_the_clock_of_the_store() {
     const AHEAD: i64 = 240;
-    let stage = Stage::start().await;
+    let fixture = ClockFixture::start().await;
     let policy = json!({ "approvalThreshold": 0 });
-    success(&stage.caller.post("/v1/policies/ann", policy).await, 200);
+    success(&fixture.caller.post("/v1/policies/ann", policy).await, 200);
     let times = async |id: &str| {
-        let shown = success(&stage.caller.get(&format!("/v1/intents/{id}")).await, 200);
+        let shown = success(&fixture.caller.get(&format!("/v1/intents/{id}")).await, 200);
         let times = ["/intent/created_at", "/intent/updated_at"];
         times.map(|at| ms_from_iso(text(&shown, at)).unwrap())
     };
     let waiting = async || {
         let spend = json!({ "agent": "ann", "amount": 1, "description": "waits" });
-        let waiting = success(&stage.caller.post("/v1/spend", spend).await, 202);
+        let waiting = success(&fixture.caller.post("/v1/spend", spend).await, 202);
         text(&waiting, "/intent_id").to_owned()
     };
-    stage.wire.move_clock(AHEAD);
+    fixture.wire.move_clock(AHEAD);
     let id = waiting().await;
     let now = clock::now_ms();
     let [asked, _] = times(&id).await;
     let ahead = AHEAD.unsigned_abs() * 1000;
     assert!(asked.abs_diff(now + ahead) < 60_000, "{asked} {now}");
-    stage.wire.move_clock(0);
+    fixture.wire.move_clock(0);
     let approve = format!("/v1/intents/{id}/approve");
-    success(&stage.caller.post(&approve, json!({})).await, 200);
+    success(&fixture.caller.post(&approve, json!({})).await, 200);
     assert_eq!(times(&id).await, [asked, asked], "not before it was asked for");
     let [asked, _] = times(&waiting().await).await;
     assert!(asked.abs_diff(clock::now_ms()) < 60_000, "{asked}");

@@ -1,7 +1,7 @@
 //! Every row of the route tables from another account and in the other mode; unknown paths; keys whose restrictions
 //! took effect meanwhile.
 
-use crate::fixture::{FULL, World, problem, success, text};
+use crate::fixture::{FULL, Fixture, problem, success, text};
 use api_docs::table::routes;
 use axum::http::Method;
 use domain::mode::Mode;
@@ -17,19 +17,19 @@ const IN_TEST_MODE: &str = " Your API key is in test mode, which has records of 
 #[tokio::test]
 async fn no_operation_reaches_another_account_or_mode() {
     let private = |options: harness::AdminOptions| options.env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true");
-    let world = World::start_with(private).await;
-    let (owner, caller) = world.account("builder").await;
-    let own = Ids::make(&world, &owner, &caller).await;
-    let before = world.fields(&owner.keys.live().agent(&own.agent)).await;
+    let fixture = Fixture::start_with(private).await;
+    let (owner, caller) = fixture.account("builder").await;
+    let own = Ids::make(&fixture, &owner, &caller).await;
+    let before = fixture.fields(&owner.keys.live().agent(&own.agent)).await;
     let version = owner.version().await;
 
     // On a plan that has webhooks in the dashboard.
-    let (other, stranger) = world.account("enterprise").await;
-    let tester = world.caller(&owner, Mode::Test).await;
+    let (other, stranger) = fixture.account("enterprise").await;
+    let tester = fixture.caller(&owner, Mode::Test).await;
     let after_issue = owner.version().await;
     assert_eq!(after_issue, version + VERSION_STEP);
     let boss = other.user(Role::Owner).await;
-    let boss = world.admin.sign_in(&boss.email, TEST_PASSWORD).await;
+    let boss = fixture.admin.sign_in(&boss.email, TEST_PASSWORD).await;
     for route in routes() {
         let Some(path) = own.path(route) else { continue };
         let (method, body) = (route.method.as_str(), own.body(route));
@@ -56,7 +56,7 @@ async fn no_operation_reaches_another_account_or_mode() {
         let listed = success(&outsider.get("/v1/webhooks").await, 200);
         assert_eq!(listed["webhooks"], json!([]), "{who}");
     }
-    assert_eq!(world.fields(&owner.keys.live().agent(&own.agent)).await, before);
+    assert_eq!(fixture.fields(&owner.keys.live().agent(&own.agent)).await, before);
     assert_eq!(owner.version().await, after_issue, "nothing was changed");
 
     // The same id in another account is another agent.
@@ -67,7 +67,7 @@ async fn no_operation_reaches_another_account_or_mode() {
         )
         .await;
     assert_ne!(text(&success(&theirs, 200), "/policy/id"), own.policy);
-    assert_eq!(world.fields(&owner.keys.live().agent(&own.agent)).await, before);
+    assert_eq!(fixture.fields(&owner.keys.live().agent(&own.agent)).await, before);
 }
 
 /// The ids of one record of each kind of an account.
@@ -83,7 +83,7 @@ struct Ids {
 }
 
 impl Ids {
-    async fn make(world: &World, account: &SeedAccount, caller: &Caller) -> Self {
+    async fn make(fixture: &Fixture, account: &SeedAccount, caller: &Caller) -> Self {
         let body = json!({ "name": "Mine", "type": "x" });
         let made = caller.post("/v1/agents", body).await;
         let agent = text(&success(&made, 200), "/agent/id").to_owned();
@@ -96,7 +96,7 @@ impl Ids {
             json!({ "url": "http://127.0.0.1:9/", "events": ["agent.frozen"], "secret": "0123456789abcdef" });
         let webhook = caller.post("/v1/webhooks", webhook).await;
         let user = account.user(Role::Owner).await;
-        let session = world.admin.sign_in(&user.email, TEST_PASSWORD).await;
+        let session = fixture.admin.sign_in(&user.email, TEST_PASSWORD).await;
         let me = success(&session.get("/api/user/me").await, 200);
         let invited = json!({ "email": "new@example.com", "role": "viewer" });
         let invited = session.post("/api/user/invitations", invited).await;
@@ -151,8 +151,8 @@ impl Ids {
 async fn a_client_of_the_edge_is_told_its_address() {
     const EDGE: &str = "https://edge.example";
     let public = |options: harness::AdminOptions| options.env("TOLLGATE_PROXY__PUBLIC_URL", EDGE);
-    let world = World::start_with(public).await;
-    let caller = world.admin.caller("");
+    let fixture = Fixture::start_with(public).await;
+    let caller = fixture.admin.caller("");
     for path in ["/v1/chat/completions", "/v1/models", "/v1/responses"] {
         for method in ["GET", "POST"] {
             let reply = caller.send(method, path, &[], "{}").await;
@@ -169,8 +169,8 @@ async fn a_client_of_the_edge_is_told_its_address() {
 
 #[tokio::test]
 async fn head_is_get_without_its_body() {
-    let world = World::start().await;
-    let (_, caller) = world.account("free").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("free").await;
     for (path, status) in [
         ("/v1/agents", 200),
         ("/v1/agents/none", 404),
@@ -190,8 +190,8 @@ async fn head_is_get_without_its_body() {
 
 #[tokio::test]
 async fn paths_and_methods_that_do_not_exist() {
-    let world = World::start().await;
-    let (_, caller) = world.account("free").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("free").await;
     for path in [
         "/v1",
         "/v1/",
@@ -201,7 +201,7 @@ async fn paths_and_methods_that_do_not_exist() {
         "/v1/agents/a/b/c",
         "/api/v1/nothing",
     ] {
-        for caller in [&caller, &world.admin.caller("")] {
+        for caller in [&caller, &fixture.admin.caller("")] {
             let sentence = problem(&caller.get(path).await, 404, "NOT_FOUND");
             let of_edge = match path.starts_with("/v1/") {
                 true => " Calls of agents go to the edge (`tollgate-proxy`).",
@@ -236,8 +236,8 @@ async fn paths_and_methods_that_do_not_exist() {
 
 #[tokio::test]
 async fn request_ids_are_echoed_or_made() {
-    let world = World::start().await;
-    let (_, caller) = world.account("free").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("free").await;
     for path in ["/v1/agents", "/v1/nothing"] {
         let mine = caller
             .send("GET", path, &[("x-request-id", "my:req.1_x-2")], "")
@@ -250,12 +250,12 @@ async fn request_ids_are_echoed_or_made() {
 
 #[tokio::test]
 async fn both_headers_must_agree_and_a_key_binds_as_it_now_is() {
-    let world = World::start().await;
-    let (account, _) = world.account("free").await;
+    let fixture = Fixture::start().await;
+    let (account, _) = fixture.account("free").await;
     let issue = |ips, expires| account.issue(Mode::Live, FULL, ips, expires);
     let (a, b) = (issue(&[], None).await, issue(&[], None).await);
     let get = async |headers: &[(&str, &str)]| {
-        let nobody = world.admin.caller("");
+        let nobody = fixture.admin.caller("");
         nobody.send("GET", "/v1/agents", headers, "").await
     };
     let bearer = format!("Bearer {}", a.secret);
@@ -283,7 +283,7 @@ async fn both_headers_must_agree_and_a_key_binds_as_it_now_is() {
         mode: Mode::Live,
         actor: "test",
     };
-    api_key::script::revoke(&world.store, &scope, &a.id)
+    api_key::script::revoke(&fixture.store, &scope, &a.id)
         .await
         .unwrap();
     problem(&get(&[("x-api-key", &a.secret)]).await, 401, "INVALID_API_KEY");
@@ -294,10 +294,10 @@ async fn both_headers_must_agree_and_a_key_binds_as_it_now_is() {
 async fn a_trusted_proxy_names_the_clients_address() {
     let trust =
         |options: harness::AdminOptions| options.env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8");
-    let world = World::start_with(trust).await;
-    let account = world.seed.account("free").await;
+    let fixture = Fixture::start_with(trust).await;
+    let account = fixture.seed.account("free").await;
     let key = account.issue(Mode::Live, FULL, &["203.0.113.0/24"], None).await;
-    let caller = world.admin.caller(&key.secret);
+    let caller = fixture.admin.caller(&key.secret);
     let from = async |address: &str| {
         caller
             .send("GET", "/v1/agents", &[("x-forwarded-for", address)], "")

@@ -1,6 +1,6 @@
 //! Virtual keys: the secret is shown once, the plan's limit holds, a revoked key is unknown to the edge.
 
-use crate::fixture::{World, fresh, minted, problem, success, text};
+use crate::fixture::{Fixture, fresh, minted, problem, success, text};
 use crypto::virtual_key::WellFormed;
 use domain::id::IdKind;
 use domain::mode::Mode;
@@ -12,9 +12,11 @@ use store::lookup::VirtualKeyOwner;
 use store::sanity;
 
 /// Executes `authorize` for a request with this key, as the edge does.
-async fn probe(world: &World, secret: &str) -> Option<Outcome> {
+async fn probe(fixture: &Fixture, secret: &str) -> Option<Outcome> {
     let key = WellFormed::parse(secret.as_bytes()).unwrap();
-    let owner = VirtualKeyOwner::find(&world.store, &key.hash()).await.unwrap()?;
+    let owner = VirtualKeyOwner::find(&fixture.store, &key.hash())
+        .await
+        .unwrap()?;
     let name = HoldName {
         account: owner.account().to_owned(),
         agent: owner.agent().to_owned(),
@@ -33,14 +35,14 @@ async fn probe(world: &World, secret: &str) -> Option<Outcome> {
         plan: plans.get("builder").unwrap(),
         charge: None,
     };
-    let AuthorizeReply { outcome, .. } = ask.execute(&name.keys(), &world.store).await.unwrap();
+    let AuthorizeReply { outcome, .. } = ask.execute(&name.keys(), &fixture.store).await.unwrap();
     Some(outcome)
 }
 
 #[tokio::test]
 async fn a_key_from_issue_to_revocation() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let path = "/api/v1/agents/my-bot/virtual-keys";
     let body = json!({ "name": "läptop 🔑" });
     let made = success(&caller.post(path, body).await, 201);
@@ -51,7 +53,7 @@ async fn a_key_from_issue_to_revocation() {
     minted(&id, "vk_");
     fresh(text(&made, "/virtualKey/createdAt"));
     let formed = WellFormed::parse(secret.as_bytes()).expect("the form of the specification");
-    let check = sanity::record(&world.store).await.unwrap().check_secret;
+    let check = sanity::record(&fixture.store).await.unwrap().check_secret;
     assert!(check.issued(&formed), "the edge recognises it");
     let mut record = json!({ "keyId": id, "agentId": "my-bot", "name": "läptop 🔑", "prefix": secret[..12],
         "status": "active", "createdAt": made["virtualKey"]["createdAt"], "lastUsedAt": null });
@@ -65,13 +67,13 @@ async fn a_key_from_issue_to_revocation() {
     );
     assert_eq!(made.as_object().unwrap().len(), 5, "{made}");
 
-    let ttl: i64 = world
+    let ttl: i64 = fixture
         .store
         .command(redis::cmd("TTL").arg(store::keys::virtual_key_lookup(&formed.hash())))
         .await
         .unwrap();
     assert_eq!(ttl, -1, "the look-up lasts");
-    assert_eq!(probe(&world, &secret).await, Some(Outcome::Counted));
+    assert_eq!(probe(&fixture, &secret).await, Some(Outcome::Counted));
     let listed = success(&caller.get(path).await, 200);
     fresh(text(&listed, "/virtualKeys/0/lastUsedAt"));
     record["lastUsedAt"] = listed["virtualKeys"][0]["lastUsedAt"].clone();
@@ -87,7 +89,7 @@ async fn a_key_from_issue_to_revocation() {
         json!({ "success": true })
     );
     problem(&caller.delete(&delete).await, 404, "NOT_FOUND");
-    assert_eq!(probe(&world, &secret).await, Some(Outcome::Revoked));
+    assert_eq!(probe(&fixture, &secret).await, Some(Outcome::Revoked));
     let listed = success(&caller.get(path).await, 200);
     assert_eq!(listed["virtualKeys"][0], other["virtualKey"], "newest first");
     record["status"] = json!("revoked");
@@ -104,7 +106,7 @@ async fn a_key_from_issue_to_revocation() {
             "virtual_key.revoked"
         ]
     );
-    let logs = world.admin.logs();
+    let logs = fixture.admin.logs();
     assert!(
         !logs.contains(&secret) && !logs.contains(&secret[12..]),
         "no log line holds a key"
@@ -113,8 +115,8 @@ async fn a_key_from_issue_to_revocation() {
 
 #[tokio::test]
 async fn a_key_is_revoked_through_its_own_agent_only() {
-    let world = World::start().await;
-    let (_, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("builder").await;
     let made = success(&caller.post("/v1/agents/a/virtual-keys", json!({})).await, 201);
     success(&caller.post("/v1/agents/b/virtual-keys", json!({})).await, 201);
     let id = text(&made, "/virtualKey/keyId");
@@ -128,7 +130,7 @@ async fn a_key_is_revoked_through_its_own_agent_only() {
         problem(&caller.delete(&path).await, 404, "NOT_FOUND");
     }
     assert_eq!(
-        probe(&world, text(&made, "/secret")).await,
+        probe(&fixture, text(&made, "/secret")).await,
         Some(Outcome::Counted)
     );
     let reply = caller.get("/v1/agents/none/virtual-keys").await;
@@ -149,8 +151,8 @@ async fn the_plan_limits_active_keys_of_the_whole_account() {
     let public = |options: harness::AdminOptions| {
         options.env("TOLLGATE_ADMIN__PUBLIC_URL", "https://gate.example.com/")
     };
-    let world = World::start_with(public).await;
-    let (account, caller) = world.account("free").await;
+    let fixture = Fixture::start_with(public).await;
+    let (account, caller) = fixture.account("free").await;
     let reply = caller.post("/v1/agents/first/virtual-keys", json!({})).await;
     let first = success(&reply, 201);
     let refused = async || caller.post("/v1/agents/second/virtual-keys", json!({})).await;
@@ -166,7 +168,7 @@ async fn the_plan_limits_active_keys_of_the_whole_account() {
     check(&refused().await, json!(["first"]), "free", "1", "builder");
     let reply = caller.get("/v1/agents/second/virtual-keys").await;
     problem(&reply, 404, "NOT_FOUND");
-    let leftovers = world.redis.command::<Vec<String>>(&["KEYS", "tollgate/vk/*"]);
+    let leftovers = fixture.redis.command::<Vec<String>>(&["KEYS", "tollgate/vk/*"]);
     assert_eq!(leftovers.len(), 1, "a refused key leaves no look-up");
 
     account.set_plan("builder").await;
@@ -203,8 +205,8 @@ async fn a_plan_without_a_next_one_has_no_way_up() {
     let file = dir.path().join("plans.toml");
     std::fs::write(&file, "[only]\nactive_virtual_keys = 0\n").unwrap();
     let path = file.display().to_string();
-    let world = World::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
-    let (_, caller) = world.account("only").await;
+    let fixture = Fixture::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
+    let (_, caller) = fixture.account("only").await;
     let reply = caller.post("/v1/agents/a/virtual-keys", json!({})).await;
     let body = reply.json();
     let expected = json!({ "error": body["error"], "code": "PLAN_VIRTUAL_KEY_LIMIT", "activeKeyAgents": [],

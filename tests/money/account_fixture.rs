@@ -2,7 +2,7 @@
 
 pub use harness::replayed;
 
-use crate::fixture::{World, success, text};
+use crate::fixture::{Fixture, success, text};
 use clock::now_ms;
 use domain::id::IdKind;
 use domain::mode::Mode;
@@ -38,13 +38,13 @@ pub const BAD_AMOUNTS: &[(&str, &str)] = &[
 
 impl AccountFixture {
     /// A new account in test mode.
-    pub async fn new(world: &World) -> Self {
-        let account = world.seed.account("enterprise").await;
-        Self::with_account(world, account, Mode::Test).await
+    pub async fn new(fixture: &Fixture) -> Self {
+        let account = fixture.seed.account("enterprise").await;
+        Self::with_account(fixture, account, Mode::Test).await
     }
 
-    pub async fn with_account(world: &World, account: SeedAccount, mode: Mode) -> Self {
-        let caller = world.caller(&account, mode).await;
+    pub async fn with_account(fixture: &Fixture, account: SeedAccount, mode: Mode) -> Self {
+        let caller = fixture.caller(&account, mode).await;
         Self {
             account,
             caller,
@@ -75,23 +75,23 @@ impl AccountFixture {
     }
 
     /// The wallet of an agent or `user`.
-    pub async fn wallet(&self, world: &World, owner: &str) -> Wallet {
-        let wallet = Wallet::of_owner(&world.store, &self.account.keys.in_mode(self.mode), owner).await;
+    pub async fn wallet(&self, fixture: &Fixture, owner: &str) -> Wallet {
+        let wallet = Wallet::of_owner(&fixture.store, &self.account.keys.in_mode(self.mode), owner).await;
         wallet.unwrap().unwrap_or_else(|| panic!("no wallet of {owner}"))
     }
 
     /// Balance of the wallet of an agent or `user`, in nano-USD.
-    pub async fn balance(&self, world: &World, owner: &str) -> u64 {
-        self.wallet(world, owner).await.balance.get()
+    pub async fn balance(&self, fixture: &Fixture, owner: &str) -> u64 {
+        self.wallet(fixture, owner).await.balance.get()
     }
 
     /// The place of the wallet of an agent or `user`.
-    pub async fn place(&self, world: &World, owner: &str) -> WalletPlace {
+    pub async fn place(&self, fixture: &Fixture, owner: &str) -> WalletPlace {
         WalletPlace {
             account: self.account.id.clone(),
             mode: self.mode,
             owner: owner.to_owned(),
-            number: self.wallet(world, owner).await.number,
+            number: self.wallet(fixture, owner).await.number,
         }
     }
 
@@ -103,12 +103,12 @@ impl AccountFixture {
     }
 
     /// Every transaction of the account and mode, oldest first, as stored.
-    pub async fn transactions(&self, world: &World) -> Vec<Transaction> {
+    pub async fn transactions(&self, fixture: &Fixture) -> Vec<Transaction> {
         let key = self.account.keys.in_mode(self.mode).transactions();
         let mut all = Vec::new();
         for number in 1_u64.. {
             let mut get = redis::cmd("HGET");
-            let line: Option<String> = world.store.command(get.arg(&key).arg(number)).await.unwrap();
+            let line: Option<String> = fixture.store.command(get.arg(&key).arg(number)).await.unwrap();
             let Some(line) = line else { break };
             all.push(Transaction::parse(&line).unwrap_or_else(|| panic!("{line}")));
         }
@@ -116,10 +116,10 @@ impl AccountFixture {
     }
 
     /// Sum of the balances of the user wallet and of these agents' wallets.
-    pub async fn total(&self, world: &World, agents: &[&str]) -> u64 {
+    pub async fn total(&self, fixture: &Fixture, agents: &[&str]) -> u64 {
         let mut sum = 0;
         for owner in agents.iter().copied().chain([USER]) {
-            sum += self.balance(world, owner).await;
+            sum += self.balance(fixture, owner).await;
         }
         sum
     }

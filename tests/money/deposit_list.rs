@@ -1,7 +1,7 @@
 //! The list of deposits, and deposits that the operator cancels before they arrive.
 
 use crate::account_fixture::{AccountFixture, replayed};
-use crate::fixture::{World, fresh, problem, success, text};
+use crate::fixture::{Fixture, fresh, problem, success, text};
 use harness::{Reply, assert_fields};
 use serde_json::{Value, json};
 use store::deposit::script::{Cancelled, cancel};
@@ -10,18 +10,18 @@ use store::script::change::Scope;
 const PATH: &str = "/v1/wallet/deposits";
 const CONFIRM: &str = "/v1/wallet/deposits/confirm";
 
-async fn announce(fixture: &AccountFixture, wallet: &str, reference: &str) -> Reply {
+async fn announce(tenant: &AccountFixture, wallet: &str, reference: &str) -> Reply {
     let body = json!({ "wallet": wallet, "amount": 2, "reference": reference, "pending": true });
-    fixture.caller.post(PATH, body).await
+    tenant.caller.post(PATH, body).await
 }
 
-async fn take_back(world: &World, fixture: &AccountFixture, reference: &str) {
+async fn take_back(fixture: &Fixture, tenant: &AccountFixture, reference: &str) {
     let scope = Scope {
-        account: &fixture.account.id,
-        mode: fixture.mode,
+        account: &tenant.account.id,
+        mode: tenant.mode,
         actor: "operator",
     };
-    let cancelled = cancel(&world.store, &scope, reference).await.unwrap();
+    let cancelled = cancel(&fixture.store, &scope, reference).await.unwrap();
     assert!(
         matches!(cancelled, Cancelled::Done { again: false, .. }),
         "{cancelled:?}"
@@ -29,8 +29,8 @@ async fn take_back(world: &World, fixture: &AccountFixture, reference: &str) {
 }
 
 /// The references of a page, and its body.
-async fn page(fixture: &AccountFixture, query: &str) -> (Vec<String>, Value) {
-    let listed = success(&fixture.caller.get(&format!("{PATH}?{query}")).await, 200);
+async fn page(tenant: &AccountFixture, query: &str) -> (Vec<String>, Value) {
+    let listed = success(&tenant.caller.get(&format!("{PATH}?{query}")).await, 200);
     let deposits = listed["deposits"].as_array().unwrap().iter();
     let references = deposits.map(|deposit| text(deposit, "/reference").to_owned());
     (references.collect(), listed)
@@ -38,28 +38,28 @@ async fn page(fixture: &AccountFixture, query: &str) -> (Vec<String>, Value) {
 
 #[tokio::test]
 async fn deposits_are_listed_newest_first_and_by_state() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    let stranger = AccountFixture::new(&world).await;
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
+    let stranger = AccountFixture::new(&fixture).await;
     stranger.bot("bot").await;
     success(&announce(&stranger, "bot", "a").await, 200);
-    let gone = fixture.bot("gone").await;
-    success(&fixture.caller.delete("/v1/agents/gone").await, 200);
-    let bot = fixture.bot("bot").await;
+    let gone = tenant.bot("gone").await;
+    success(&tenant.caller.delete("/v1/agents/gone").await, 200);
+    let bot = tenant.bot("bot").await;
     for reference in ["a", "b", "c", "d"] {
-        success(&announce(&fixture, "bot", reference).await, 200);
+        success(&announce(&tenant, "bot", reference).await, 200);
     }
     // A refused announcement is no deposit.
-    problem(&announce(&fixture, &gone.id, "e").await, 409, "WALLET_CLOSED");
+    problem(&announce(&tenant, &gone.id, "e").await, 409, "WALLET_CLOSED");
     let body = json!({ "wallet": "user", "amount": "0.1", "reference": "f" });
-    success(&fixture.caller.post(PATH, body).await, 200);
+    success(&tenant.caller.post(PATH, body).await, 200);
     success(
-        &fixture.caller.post(CONFIRM, json!({ "reference": "b" })).await,
+        &tenant.caller.post(CONFIRM, json!({ "reference": "b" })).await,
         200,
     );
-    take_back(&world, &fixture, "c").await;
+    take_back(&fixture, &tenant, "c").await;
 
-    let (all, listed) = page(&fixture, "").await;
+    let (all, listed) = page(&tenant, "").await;
     assert_eq!(all, ["f", "d", "c", "b", "a"]);
     assert_fields!(listed, { "total": 5, "limit": 50, "offset": 0, "nextCursor": null, "partial": false });
     let [_, waits, taken, arrived, _] = listed["deposits"].as_array().unwrap().as_slice() else {
@@ -78,15 +78,15 @@ async fn deposits_are_listed_newest_first_and_by_state() {
         ("limit=2&offset=1", &["d", "c"]),
         ("offset=5", &[]),
     ] {
-        assert_eq!(page(&fixture, query).await.0, found, "{query}");
+        assert_eq!(page(&tenant, query).await.0, found, "{query}");
     }
     assert_eq!(page(&stranger, "").await.0, ["a"]);
 
     for filter in ["", "&state=pending"] {
-        let expected = page(&fixture, filter).await.0;
+        let expected = page(&tenant, filter).await.0;
         let (mut cursor, mut found) = (String::new(), Vec::new());
         loop {
-            let (part, listed) = page(&fixture, &format!("limit=1{filter}{cursor}")).await;
+            let (part, listed) = page(&tenant, &format!("limit=1{filter}{cursor}")).await;
             found.extend(part);
             match listed["nextCursor"].as_str() {
                 Some(next) => cursor = format!("&cursor={next}"),
@@ -102,7 +102,7 @@ async fn deposits_are_listed_newest_first_and_by_state() {
         ),
         ("reference=a", "\"reference\" is not a query parameter here"),
     ] {
-        let reply = fixture.caller.get(&format!("{PATH}?{query}")).await;
+        let reply = tenant.caller.get(&format!("{PATH}?{query}")).await;
         let sentence = problem(&reply, 400, "VALIDATION");
         assert!(sentence.contains(named), "{sentence}");
     }
@@ -110,32 +110,32 @@ async fn deposits_are_listed_newest_first_and_by_state() {
 
 #[tokio::test]
 async fn what_was_taken_back_is_waited_for_no_longer_and_never_arrives() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    fixture.bot("bot").await;
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
+    tenant.bot("bot").await;
     let body = json!({ "wallet": "bot", "amount": 2, "reference": "lost", "pending": true });
-    let first = fixture.keyed(PATH, "key", &body).await;
+    let first = tenant.keyed(PATH, "key", &body).await;
     success(&first, 200);
-    let sentence = problem(&fixture.caller.delete("/v1/agents/bot").await, 409, "CONFLICT");
+    let sentence = problem(&tenant.caller.delete("/v1/agents/bot").await, 409, "CONFLICT");
     assert!(sentence.contains("waits for a pending deposit"), "{sentence}");
-    take_back(&world, &fixture, "lost").await;
-    assert_eq!(fixture.wallet(&world, "bot").await.pending.get(), 0);
+    take_back(&fixture, &tenant, "lost").await;
+    assert_eq!(tenant.wallet(&fixture, "bot").await.pending.get(), 0);
 
     let used = "reference: this deposit was cancelled: use another reference.";
-    let late = fixture.caller.post(CONFIRM, json!({ "reference": "lost" })).await;
+    let late = tenant.caller.post(CONFIRM, json!({ "reference": "lost" })).await;
     assert_eq!(problem(&late, 409, "CONFLICT"), used);
     for pending in [true, false] {
         let body = json!({ "wallet": "bot", "amount": 2, "reference": "lost", "pending": pending });
-        let reply = fixture.caller.post(PATH, body).await;
+        let reply = tenant.caller.post(PATH, body).await;
         assert_eq!(problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED"), used);
     }
     // The request that announced it has its first answer, as every request with a key.
-    let replayed = success(&fixture.keyed(PATH, "key", &body).await, 200);
+    let replayed = success(&tenant.keyed(PATH, "key", &body).await, 200);
     assert_fields!(replayed, { "replayed": true, "transactionId": first.json()["transactionId"] });
     assert_fields!(replayed["deposit"], { "state": "pending", "cancelledAt": null });
-    assert_eq!(fixture.balance(&world, "bot").await, 0);
-    success(&fixture.caller.delete("/v1/agents/bot").await, 200);
-    let audit = fixture.account.audit_types(fixture.mode).await;
+    assert_eq!(tenant.balance(&fixture, "bot").await, 0);
+    success(&tenant.caller.delete("/v1/agents/bot").await, 200);
+    let audit = tenant.account.audit_types(tenant.mode).await;
     assert_eq!(
         audit.iter().filter(|kind| *kind == "deposit.cancelled").count(),
         1
@@ -145,20 +145,20 @@ async fn what_was_taken_back_is_waited_for_no_longer_and_never_arrives() {
 /// The refusal is final, so it is stored as a result: its key serves no other request (decision D26).
 #[tokio::test]
 async fn a_refused_confirmation_is_repeated_and_its_key_is_taken() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    fixture.bot("bot").await;
-    fixture.fund("bot", 5).await;
-    success(&announce(&fixture, "bot", "wire-1").await, 200);
-    take_back(&world, &fixture, "wire-1").await;
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
+    tenant.bot("bot").await;
+    tenant.fund("bot", 5).await;
+    success(&announce(&tenant, "bot", "wire-1").await, 200);
+    take_back(&fixture, &tenant, "wire-1").await;
     let confirm = json!({ "reference": "wire-1" });
-    let first = fixture.keyed(CONFIRM, "k", &confirm).await;
+    let first = tenant.keyed(CONFIRM, "k", &confirm).await;
     problem(&first, 409, "CONFLICT");
-    replayed(&first, &fixture.keyed(CONFIRM, "k", &confirm).await);
+    replayed(&first, &tenant.keyed(CONFIRM, "k", &confirm).await);
     let transfer = json!({ "from": "bot", "to": "user", "amount": 1 });
-    let other = fixture.keyed("/v1/wallet/transfer", "k", &transfer).await;
+    let other = tenant.keyed("/v1/wallet/transfer", "k", &transfer).await;
     problem(&other, 422, "IDEMPOTENCY_KEY_REUSED");
-    assert_eq!(fixture.balance(&world, "bot").await, 5_000_000_000);
-    let unkeyed = fixture.caller.post(CONFIRM, confirm).await;
+    assert_eq!(tenant.balance(&fixture, "bot").await, 5_000_000_000);
+    let unkeyed = tenant.caller.post(CONFIRM, confirm).await;
     assert_eq!((unkeyed.status, unkeyed.text()), (first.status, first.text()));
 }

@@ -6,7 +6,7 @@ mod closed_wallets;
 mod idempotency;
 pub mod parties;
 
-use crate::fixture::{World, fresh, minted, success, text};
+use crate::fixture::{Fixture, fresh, minted, success, text};
 use domain::intent::{IntentKind, Reason};
 use domain::mode::Mode;
 use parties::{Side, refused, replayed, usd};
@@ -20,9 +20,9 @@ const A_MOMENT: Duration = Duration::from_millis(5);
 
 #[tokio::test]
 async fn create_fund_release() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
     payer.deposit(usd(10)).await;
     let body = json!({ "fromWalletId": payer.wallet, "toWalletId": payee.wallet, "amount": 2.5,
         "conditions": { "deliver": "a book", "by": [1, 2.50] }, "currency": "USDC" });
@@ -100,7 +100,7 @@ async fn create_fund_release() {
     let read = success(&payer.caller.get(&format!("/api/v1/escrow/{number}")).await, 200);
     fresh(text(&read, "/escrow/updatedAt"));
     let updated_at = read["escrow"]["updatedAt"].clone();
-    let record = world.fields(&payer.account.keys.live().escrow(number)).await;
+    let record = fixture.fields(&payer.account.keys.live().escrow(number)).await;
     assert!(record["created_at"] < record["funded_at"] && record["funded_at"] < record["resolved_at"]);
     assert_eq!(record["updated_at"], record["resolved_at"]);
     let winner = ["winner", "winner_account", "winner_kind"].map(|name| record[name].as_str());
@@ -120,9 +120,9 @@ async fn create_fund_release() {
 
 #[tokio::test]
 async fn a_dispute_moves_nothing_and_keeps_the_reason() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
     for (said, kept) in [
         (
             json!({ "reason": "Nothing came.\nNothing at all. 無" }),
@@ -156,9 +156,9 @@ async fn a_dispute_moves_nothing_and_keeps_the_reason() {
 
 #[tokio::test]
 async fn calls_in_the_wrong_state() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
     payer.deposit(usd(100)).await;
     let pending = json!({ "escrowId": payer.escrow_to(&payee, usd(1)).await });
     for word in ["release", "dispute"] {
@@ -225,9 +225,9 @@ async fn calls_in_the_wrong_state() {
 
 #[tokio::test]
 async fn funding_takes_exactly_what_is_there() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await.as_user().await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await.as_user().await;
     let number = payer.escrow_to(&payee, 1_000_000_001).await;
     payer.deposit(1_000_000_000).await;
     let id = json!({ "escrowId": number });

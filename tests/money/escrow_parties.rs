@@ -6,7 +6,7 @@ mod race;
 mod strangers;
 
 use crate::escrow::parties::{Side, refused, replayed, usd};
-use crate::fixture::{World, problem, success, text};
+use crate::fixture::{Fixture, problem, success, text};
 use domain::intent::Reason;
 use domain::mode::Mode;
 use harness::assert_fields;
@@ -20,20 +20,20 @@ fn id(number: u64) -> Value {
     json!({ "escrowId": number })
 }
 
-async fn two(world: &World) -> (Side, Side) {
-    (Side::new(world).await, Side::new(world).await)
+async fn two(fixture: &Fixture) -> (Side, Side) {
+    (Side::new(fixture).await, Side::new(fixture).await)
 }
 
 /// Number of rows in transit in the payer's bucket.
-async fn in_transit(world: &World, payer: &Side) -> u64 {
+async fn in_transit(fixture: &Fixture, payer: &Side) -> u64 {
     let key = payer.account.keys.bucket().transit();
-    world.store.command(redis::cmd("HLEN").arg(key)).await.unwrap()
+    fixture.store.command(redis::cmd("HLEN").arg(key)).await.unwrap()
 }
 
 #[tokio::test]
 async fn the_payer_releases_to_another_account() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
     let number = payer.funded_to(&payee, usd(3)).await;
     assert_eq!((payer.open().await, payee.open().await), (vec![number], vec![]));
     for side in [&payer, &payee] {
@@ -48,7 +48,7 @@ async fn the_payer_releases_to_another_account() {
     let intent = text(&success(&released, 200), "/intent_id").to_owned();
     assert_eq!((payer.balance().await, payee.balance().await), (0, usd(3)));
     assert_eq!((payer.open().await, payee.open().await), (vec![], vec![]));
-    assert_eq!(in_transit(&world, &payer).await, 0);
+    assert_eq!(in_transit(&fixture, &payer).await, 0);
     assert_eq!(payer.settled(&intent).await.agent, payer.owner);
     assert_eq!(payee.intent(&intent).await, None, "the payee did not ask");
     let credit = payee.transactions().await.pop().unwrap();
@@ -79,8 +79,8 @@ async fn the_payer_releases_to_another_account() {
 
 #[tokio::test]
 async fn the_payee_releases_and_has_the_intent() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
     let number = payer.funded_to(&payee.as_user().await, usd(3)).await;
     let user = payee.as_user().await;
     let released = payee.call("release", "r", id(number)).await;
@@ -106,7 +106,7 @@ async fn the_payee_releases_and_has_the_intent() {
         (
             payer.open().await,
             user.open().await,
-            in_transit(&world, &payer).await
+            in_transit(&fixture, &payer).await
         ),
         (vec![], vec![], 0)
     );
@@ -129,8 +129,8 @@ async fn the_payee_releases_and_has_the_intent() {
 
 #[tokio::test]
 async fn either_party_disputes_and_the_other_loses() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
     for (first, second) in [(&payer, &payee), (&payee, &payer)] {
         let number = payer.funded_to(&payee, usd(1)).await;
         let key = format!("dispute {number}");
@@ -157,13 +157,13 @@ async fn either_party_disputes_and_the_other_loses() {
         }
     }
     assert_eq!((payer.balance().await, payee.balance().await), (0, 0));
-    assert_eq!(in_transit(&world, &payer).await, 0);
+    assert_eq!(in_transit(&fixture, &payer).await, 0);
 }
 
 #[tokio::test]
 async fn a_payee_in_another_account_comes_too_early() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
     let number = payer.escrow_to(&payee, usd(1)).await;
     let reply = payee.call("release", "r", id(number)).await;
     let intent = refused(&reply, 400, "ESCROW_WRONG_STATE", Reason::EscrowNotFunded);
@@ -180,12 +180,12 @@ async fn a_payee_in_another_account_comes_too_early() {
 
 #[tokio::test]
 async fn the_operator_ends_a_dispute() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
-    let neighbour = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
+    let neighbour = payer.another(&fixture).await;
     let end = async |number: u64, winner: Winner| {
-        let escrow = Escrow::read(&world.store, number).await.unwrap().unwrap();
-        end_dispute(&world.store, &escrow, winner).await.unwrap()
+        let escrow = Escrow::read(&fixture.store, number).await.unwrap().unwrap();
+        end_dispute(&fixture.store, &escrow, winner).await.unwrap()
     };
     for to in [&neighbour, &payee] {
         let number = payer.funded_to(to, usd(1)).await;
@@ -225,7 +225,7 @@ async fn the_operator_ends_a_dispute() {
         );
         payer.force_balance("0").await;
     }
-    assert_eq!(in_transit(&world, &payer).await, 0);
+    assert_eq!(in_transit(&fixture, &payer).await, 0);
     let last = payee.account.audit(Mode::Live).await;
     assert!(
         last.iter().any(|entry| entry.kind == "escrow.refunded"),
@@ -235,8 +235,8 @@ async fn the_operator_ends_a_dispute() {
 
 #[tokio::test]
 async fn an_export_names_what_it_excludes() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
     let number = payer.funded_to(&payee, usd(1)).await;
     let won = success(&payee.call("release", "r", id(number)).await, 200);
     let won = text(&won, "/intent_id");

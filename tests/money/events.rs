@@ -4,7 +4,7 @@
 mod injection;
 mod low_balance;
 
-use crate::fixture::{World, success, text};
+use crate::fixture::{Fixture, success, text};
 use crate::spender::{Spender, decimal, denied};
 use domain::event::{self, Event};
 use harness::assert_fields;
@@ -55,11 +55,11 @@ impl<'a> Watch<'a> {
 
 #[tokio::test]
 async fn a_frozen_agent_a_waiting_spend_and_violations_are_reported() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
     let policy = json!({ "maxSpendPerDay": decimal(100), "approvalThreshold": decimal(60) });
-    let bot = spender.agent(&world, 1000, policy).await;
-    let (approver, _) = spender.approver(&world).await;
+    let bot = spender.agent(&fixture, 1000, policy).await;
+    let (approver, _) = spender.approver(&fixture).await;
     let mut watch = Watch::new(&spender).await;
 
     success(&spender.spend_nanos(&bot, 50).await, 200);
@@ -124,8 +124,8 @@ async fn a_frozen_agent_a_waiting_spend_and_violations_are_reported() {
 
 #[tokio::test]
 async fn each_limit_is_reported_with_what_was_used_of_it() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
     let mut watch = Watch::new(&spender).await;
     for (field, reason, spent) in [
         ("maxSpendPerTransaction", "per_transaction_limit", "0"),
@@ -133,7 +133,9 @@ async fn each_limit_is_reported_with_what_was_used_of_it() {
         ("maxSpendPerDay", "daily_limit", "60"),
         ("maxSpendPerMonth", "monthly_limit", "60"),
     ] {
-        let bot = spender.agent(&world, 1000, json!({ field: decimal(100) })).await;
+        let bot = spender
+            .agent(&fixture, 1000, json!({ field: decimal(100) }))
+            .await;
         let spend = async |nanos: u64| {
             let body = json!({ "agent": bot, "amount": decimal(nanos), "runId": "r" });
             spender.spend("", body).await
@@ -145,22 +147,22 @@ async fn each_limit_is_reported_with_what_was_used_of_it() {
         let found = ["reason", "limitNanos", "spentNanos", "limit"].map(|name| reported[name].clone());
         assert_eq!(found, expected);
     }
-    let bot = spender.agent(&world, 1000, json!({})).await;
+    let bot = spender.agent(&fixture, 1000, json!({})).await;
     let limit = json!({ "spendLimit": decimal(10) });
     let reply = spender.caller.patch(&format!("/v1/agents/{bot}"), limit).await;
     success(&reply, 200);
     denied(&spender.spend_nanos(&bot, 11).await, "spend_limit");
     let reported = Watch::only(watch.next().await, "policy.violation");
     assert_fields!(reported, { "limitNanos": "10", "spentNanos": "0" });
-    let month = world.redis.period().month;
+    let month = fixture.redis.period().month;
     // The event's amounts are exact beyond the precision of a double.
     let tracked = 9_007_199_254_740_993_u64;
-    spender.set_account(&world, &format!("t{month}"), tracked).await;
-    spender.set_account(&world, &format!("n{month}"), 10).await;
+    spender.set_account(&fixture, &format!("t{month}"), tracked).await;
+    spender.set_account(&fixture, &format!("n{month}"), 10).await;
     denied(&spender.spend_nanos(&bot, 1).await, "plan_agent_limit");
     let reported = Watch::only(watch.next().await, "policy.violation");
     assert_fields!(reported, { "limit": 10, "spent": 10, "limitNanos": null });
-    spender.set_account(&world, &format!("n{month}"), 9).await;
+    spender.set_account(&fixture, &format!("n{month}"), 9).await;
     denied(&spender.spend_nanos(&bot, 1).await, "plan_limit");
     let reported = Watch::only(watch.next().await, "policy.violation");
     let expected = (&json!("500000000000"), &json!(tracked.to_string()));
@@ -169,9 +171,12 @@ async fn each_limit_is_reported_with_what_was_used_of_it() {
 
 #[tokio::test]
 async fn a_deposit_is_reported_when_it_is_confirmed() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await.in_test_mode(&world).await;
-    let bot = spender.agent(&world, 0, json!({})).await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder")
+        .await
+        .in_test_mode(&fixture)
+        .await;
+    let bot = spender.agent(&fixture, 0, json!({})).await;
     let mut watch = Watch::new(&spender).await;
     for (wallet, agent) in [(bot.as_str(), json!(bot)), ("user", Value::Null)] {
         for pending in [false, true] {

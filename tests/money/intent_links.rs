@@ -1,7 +1,7 @@
 //! Links of an intent: to its escrow and to the intents that exclude it, in whichever account (specification "Payout
 //! intent").
 
-use crate::fixture::{World, problem};
+use crate::fixture::{Fixture, problem};
 use crate::intents::{export, exported, verified};
 use crate::spender::{Spender, USD};
 use domain::intent::{IntentKind, Reason};
@@ -17,7 +17,7 @@ const ESCROW: u64 = number::FIRST;
 
 /// Writes an intent of an escrow call as the scripts do.
 async fn plant(
-    world: &World,
+    fixture: &Fixture,
     keys: &AccountKeys,
     spender: &Spender,
     id: &str,
@@ -60,7 +60,7 @@ async fn plant(
         "head",
         head.unwrap(),
     ]);
-    let _: u64 = world.store.command(set.arg(new.fields())).await.unwrap();
+    let _: u64 = fixture.store.command(set.arg(new.fields())).await.unwrap();
 }
 
 fn id_of(number: usize) -> String {
@@ -70,11 +70,11 @@ fn id_of(number: usize) -> String {
 /// Only one release or dispute settles: each names the others, also those of the other party in another account.
 #[tokio::test]
 async fn the_intents_of_an_escrow_name_each_other() {
-    let world = World::start().await;
-    let payer = Spender::new(&world, "builder").await;
-    let payee = Spender::new(&world, "builder").await;
+    let fixture = Fixture::start().await;
+    let payer = Spender::new(&fixture, "builder").await;
+    let payee = Spender::new(&fixture, "builder").await;
     let run = async |command: &mut redis::Cmd| {
-        let _: redis::Value = world.store.command(command).await.unwrap();
+        let _: redis::Value = fixture.store.command(command).await.unwrap();
     };
     let place = format!("{} live", payer.account.id);
     let key = Bucket::escrow_place(Number::from_u64(ESCROW).unwrap());
@@ -90,7 +90,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
     ]))
     .await;
     plant(
-        &world,
+        &fixture,
         &payer.account.keys,
         &payer,
         &id_of(1),
@@ -100,7 +100,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
     .await;
     let lost = Some(Reason::EscrowReleased);
     plant(
-        &world,
+        &fixture,
         &payee.account.keys,
         &payee,
         &id_of(2),
@@ -109,7 +109,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
     )
     .await;
     plant(
-        &world,
+        &fixture,
         &payer.account.keys,
         &payer,
         &id_of(3),
@@ -119,7 +119,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
     .await;
     // A payee that used one key twice can have something else under the id of its release.
     plant(
-        &world,
+        &fixture,
         &payee.account.keys,
         &payee,
         &id_of(4),
@@ -167,7 +167,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
 
     for number in 100..250 {
         plant(
-            &world,
+            &fixture,
             &payer.account.keys,
             &payer,
             &id_of(number),
@@ -198,14 +198,14 @@ async fn the_intents_of_an_escrow_name_each_other() {
 /// Transfers and deposits share the records of requests made once, and are no intents.
 #[tokio::test]
 async fn transfers_and_deposits_are_no_intents() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
     for (number, kind) in [(1, IntentKind::Transfer), (2, IntentKind::Deposit)] {
         let id = id_of(number);
-        plant(&world, &spender.account.keys, &spender, &id, kind, None).await;
+        plant(&fixture, &spender.account.keys, &spender, &id, kind, None).await;
         let key = spender.account.keys.in_mode(spender.mode).intent(&id);
         let mut set = redis::cmd("HSET");
-        let _: u64 = world
+        let _: u64 = fixture
             .store
             .command(set.arg(key).arg("head").arg(""))
             .await

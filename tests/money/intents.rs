@@ -1,7 +1,7 @@
 //! Intents: the document and its proof, both exports, the list, and who sees what (specification "Payout intent",
 //! decisions D24, D25, D50).
 
-use crate::fixture::{World, fresh, minted, problem, success, text};
+use crate::fixture::{Fixture, fresh, minted, problem, success, text};
 use crate::spender::{Spender, USD, denied};
 use domain::intent::Reason;
 use harness::{Reply, assert_fields};
@@ -71,10 +71,10 @@ pub async fn exported(spender: &Spender, id: &str) -> Value {
 
 #[tokio::test]
 async fn the_document_of_a_spend_proves_itself() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
     let bot = spender
-        .agent(&world, 100 * USD, json!({ "maxSpendPerDay": 20 }))
+        .agent(&fixture, 100 * USD, json!({ "maxSpendPerDay": 20 }))
         .await;
     let description = "Zwei \"Bücher\"\n\u{1f4da}";
     let metadata =
@@ -121,11 +121,11 @@ async fn the_document_of_a_spend_proves_itself() {
 
 #[tokio::test]
 async fn a_decided_intent_extends_its_proof() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
-    let (approver, key) = spender.approver(&world).await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
+    let (approver, key) = spender.approver(&fixture).await;
     let bot = spender
-        .agent(&world, 100 * USD, json!({ "approvalThreshold": 1 }))
+        .agent(&fixture, 100 * USD, json!({ "approvalThreshold": 1 }))
         .await;
     let reply = spender.spend("", json!({ "agent": bot, "amount": 3 })).await;
     let reported = success(&reply, 202);
@@ -148,9 +148,9 @@ async fn a_decided_intent_extends_its_proof() {
 
 #[tokio::test]
 async fn the_csv_is_a_header_and_a_row() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
-    let bot = spender.agent(&world, USD, json!({})).await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
+    let bot = spender.agent(&fixture, USD, json!({})).await;
     let body =
         json!({ "agent": bot, "amount": "0.000000001", "currency": "USDC", "description": "=1+1,\"x\"" });
     let done = success(&spender.spend("", body.clone()).await, 200);
@@ -187,13 +187,13 @@ async fn the_csv_is_a_header_and_a_row() {
 
 #[tokio::test]
 async fn lists_are_newest_first_and_filtered() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
-    let (approver, _) = spender.approver(&world).await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
+    let (approver, _) = spender.approver(&fixture).await;
     let one = spender
-        .agent(&world, 100 * USD, json!({ "approvalThreshold": 5 }))
+        .agent(&fixture, 100 * USD, json!({ "approvalThreshold": 5 }))
         .await;
-    let two = spender.agent(&world, 0, json!({})).await;
+    let two = spender.agent(&fixture, 0, json!({})).await;
     let mut ids = Vec::new();
     for (agent, amount) in [(&one, 1), (&two, 1), (&one, 6), (&one, 7), (&one, 2)] {
         let reply = spender
@@ -283,14 +283,14 @@ async fn lists_are_newest_first_and_filtered() {
 
 #[tokio::test]
 async fn an_intent_is_visible_in_its_account_and_mode_only() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
-    let bot = spender.agent(&world, USD, json!({})).await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
+    let bot = spender.agent(&fixture, USD, json!({})).await;
     let reply = spender.spend("k", json!({ "agent": bot, "amount": 1 })).await;
     let done = success(&reply, 200);
     let id = text(&done, "/intent_id");
-    let stranger = Spender::new(&world, "builder").await;
-    let test = spender.in_test_mode(&world).await;
+    let stranger = Spender::new(&fixture, "builder").await;
+    let test = spender.in_test_mode(&fixture).await;
     for outsider in [&stranger, &test] {
         for path in ["", "/export", "/export?format=csv"] {
             let reply = outsider.caller.get(&format!("/v1/intents/{id}{path}")).await;
@@ -315,15 +315,15 @@ async fn an_intent_is_visible_in_its_account_and_mode_only() {
 /// A record that was changed directly in the store is not exported as proof.
 #[tokio::test]
 async fn what_was_tampered_with_is_not_exported() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
     let bot = spender
-        .agent(&world, 100 * USD, json!({ "maxSpendPerTransaction": 5 }))
+        .agent(&fixture, 100 * USD, json!({ "maxSpendPerTransaction": 5 }))
         .await;
     let body = json!({ "agent": bot, "amount": 6, "description": "A book" });
     let id = denied(&spender.spend("", body).await, "per_transaction_limit");
     let key = spender.account.keys.in_mode(spender.mode).intent(&id);
-    let whole = world.fields(&key).await;
+    let whole = fixture.fields(&key).await;
     for (field, value) in [
         ("amount", "6000000001"),
         ("note", "Two books"),
@@ -333,7 +333,7 @@ async fn what_was_tampered_with_is_not_exported() {
         ("kind", "escrow_create"),
     ] {
         let mut set = redis::cmd("HSET");
-        let _: u64 = world
+        let _: u64 = fixture
             .store
             .command(set.arg(&key).arg(field).arg(value))
             .await
@@ -343,7 +343,7 @@ async fn what_was_tampered_with_is_not_exported() {
             problem(&reply, 500, "INTERNAL");
         }
         let mut set = redis::cmd("HSET");
-        let _: u64 = world
+        let _: u64 = fixture
             .store
             .command(set.arg(&key).arg(field).arg(&whole[field]))
             .await
@@ -351,7 +351,7 @@ async fn what_was_tampered_with_is_not_exported() {
     }
     exported(&spender, &id).await;
     assert!(
-        world
+        fixture
             .admin
             .logs()
             .contains("does not match the hash stored with it"),
@@ -361,10 +361,10 @@ async fn what_was_tampered_with_is_not_exported() {
 
 #[tokio::test]
 async fn intents_are_found_by_run_and_time() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
     let bot = spender
-        .agent(&world, 100 * USD, json!({ "approvalThreshold": 5 }))
+        .agent(&fixture, 100 * USD, json!({ "approvalThreshold": 5 }))
         .await;
     let (mut ids, mut times) = (Vec::new(), Vec::new());
     for (run, amount) in [("a", 1), ("b", 1), ("a", 6), ("", 1), ("a", 1)] {

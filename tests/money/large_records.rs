@@ -1,7 +1,7 @@
 //! Lists of intents and escrows with the largest texts: a search reads the texts of its matches only, and a page is
 //! read in bounded steps.
 
-use crate::fixture::{World, success, text};
+use crate::fixture::{Fixture, success, text};
 use crate::spender::{Spender, USD};
 use harness::{Gate, GateSide, Redis, Wire, until};
 use serde_json::{Value, json};
@@ -35,19 +35,19 @@ fn records_read(redis: &Redis) -> u64 {
 }
 
 /// The answer to a list, and the fewest bytes that the store sent for it.
-async fn listed(world: &World, spender: &Spender, query: &str) -> (Value, u64) {
+async fn listed(fixture: &Fixture, spender: &Spender, query: &str) -> (Value, u64) {
     let mut found = (Value::Null, u64::MAX);
     for _ in 0..TRIES {
-        let before = sent(&world.redis);
+        let before = sent(&fixture.redis);
         let listed = success(&spender.caller.get(&format!("/v1/{query}")).await, 200);
-        found = (listed, found.1.min(sent(&world.redis) - before));
+        found = (listed, found.1.min(sent(&fixture.redis) - before));
     }
     found
 }
 
 /// Makes spends with large texts, the first of the run `first`. Returns their agent.
-async fn large_spends(world: &World, spender: &Spender) -> String {
-    let bot = spender.agent(world, 100 * USD, json!({})).await;
+async fn large_spends(fixture: &Fixture, spender: &Spender) -> String {
+    let bot = spender.agent(fixture, 100 * USD, json!({})).await;
     for at in 0..COUNT {
         let run = if at == 0 { "first" } else { "other" };
         let metadata = json!({ "note": "x".repeat(TEXT) });
@@ -59,9 +59,9 @@ async fn large_spends(world: &World, spender: &Spender) -> String {
 
 #[tokio::test]
 async fn a_search_reads_the_texts_of_its_matches_only() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "enterprise").await;
-    let bot = large_spends(&world, &spender).await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "enterprise").await;
+    let bot = large_spends(&fixture, &spender).await;
     for query in [
         "intents?runId=none&limit=1",
         "intents?from=2099-01-01T00:00:00Z",
@@ -69,36 +69,36 @@ async fn a_search_reads_the_texts_of_its_matches_only() {
         "intents?state=pending_approval&runId=first",
         &format!("agents/{bot}/runs"),
     ] {
-        let (_, bytes) = listed(&world, &spender, query).await;
+        let (_, bytes) = listed(&fixture, &spender, query).await;
         assert!(bytes < SEARCH_BYTES_MAX, "{query}: {bytes}");
     }
-    let (found, bytes) = listed(&world, &spender, "intents?runId=first").await;
+    let (found, bytes) = listed(&fixture, &spender, "intents?runId=first").await;
     assert!(bytes < SEARCH_BYTES_MAX, "{bytes}");
     assert_eq!(found["intents"].as_array().unwrap().len(), 1);
     assert_eq!(text(&found, "/intents/0/metadata/note").len(), TEXT);
-    let (none, _) = listed(&world, &spender, "intents?runId=none&limit=1").await;
+    let (none, _) = listed(&fixture, &spender, "intents?runId=none&limit=1").await;
     assert_eq!((&none["total"], &none["partial"]), (&json!(0), &json!(false)));
 }
 
 #[tokio::test]
 async fn a_search_reads_the_conditions_of_its_matches_only() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "enterprise").await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "enterprise").await;
     let (from, to) = (
-        spender.agent(&world, 100 * USD, json!({})).await,
-        spender.agent(&world, 100 * USD, json!({})).await,
+        spender.agent(&fixture, 100 * USD, json!({})).await,
+        spender.agent(&fixture, 100 * USD, json!({})).await,
     );
     for _ in 0..COUNT {
         let conditions = json!({ "note": "x".repeat(TEXT) });
         let body = json!({ "fromWalletId": from, "toWalletId": to, "amount": 1, "conditions": conditions });
         success(&spender.caller.post("/v1/escrow/create", body).await, 200);
     }
-    let (_, bytes) = listed(&world, &spender, "escrow?status=disputed").await;
+    let (_, bytes) = listed(&fixture, &spender, "escrow?status=disputed").await;
     assert!(bytes < SEARCH_BYTES_MAX, "{bytes}");
-    let (one, _) = listed(&world, &spender, "escrow?status=pending&limit=1").await;
+    let (one, _) = listed(&fixture, &spender, "escrow?status=pending&limit=1").await;
     let wallet = &one["escrows"][0]["toWalletId"];
     let query = format!("escrow?status=pending&walletId={wallet}&limit=3");
-    let (found, _) = listed(&world, &spender, &query).await;
+    let (found, _) = listed(&fixture, &spender, &query).await;
     let found = found["escrows"].as_array().unwrap();
     assert_eq!(found.len(), 3);
     assert_eq!(text(&found[0], "/conditions/note").len(), TEXT);
@@ -109,16 +109,16 @@ async fn a_page_is_read_in_steps() {
     let redis = Redis::start();
     let wire = Wire::to_port(redis.port());
     let url = wire.redis_url();
-    let world = World::on(redis, |options| options.env("TOLLGATE_STORE__URL", url)).await;
-    let spender = Spender::new(&world, "enterprise").await;
-    large_spends(&world, &spender).await;
+    let fixture = Fixture::on(redis, |options| options.env("TOLLGATE_STORE__URL", url)).await;
+    let spender = Spender::new(&fixture, "enterprise").await;
+    large_spends(&fixture, &spender).await;
     let gate = Gate::new(GateSide::Reply, &["HGETALL", "/int_"], 0, 1);
     wire.put_gate(&gate);
-    let before = records_read(&world.redis);
+    let before = records_read(&fixture.redis);
     let list = spender.caller.get("/v1/intents?limit=60");
     let held = async {
         until("a step", async || gate.stopped() > 0).await;
-        let read = records_read(&world.redis) - before;
+        let read = records_read(&fixture.redis) - before;
         gate.open();
         read
     };

@@ -3,7 +3,7 @@
 
 use crate::account_fixture::AccountFixture;
 use crate::escrow::parties::{Side, usd};
-use crate::fixture::{FULL, World, minted, problem, success, text};
+use crate::fixture::{FULL, Fixture, minted, problem, success, text};
 use crate::spender::{Spender, USD};
 use domain::mode::Mode;
 use domain::rate::Rate;
@@ -24,9 +24,9 @@ async fn unkept(caller: &Caller, reply: &Reply, status: u16, code: &str) -> Stri
 
 #[tokio::test]
 async fn refused_spends_name_the_intent_that_they_would_have_had() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
-    let bot = spender.agent(&world, USD, json!({})).await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
+    let bot = spender.agent(&fixture, USD, json!({})).await;
     let nobody = json!({ "agent": "nobody", "amount": 1 });
     let mut ids = HashSet::new();
     for (body, status, code) in [
@@ -67,7 +67,7 @@ async fn refused_spends_name_the_intent_that_they_would_have_had() {
     let reused = spender.spend("k", other).await;
     let id = unkept(&spender.caller, &reused, 422, "IDEMPOTENCY_KEY_REUSED").await;
     assert_ne!(id, refused);
-    assert_eq!(spender.intents(&world).await, 1);
+    assert_eq!(spender.intents(&fixture).await, 1);
     // A body that is no JSON object is refused at once.
     let headers = [("content-type", "application/json")];
     let broken = spender.caller.send("POST", "/v1/spend", &headers, "[]").await;
@@ -78,9 +78,9 @@ async fn refused_spends_name_the_intent_that_they_would_have_had() {
 /// the idempotency key.
 #[tokio::test]
 async fn a_full_budget_names_the_intent_and_a_refusal_before_the_body_is_read_does_not() {
-    let world = World::start_with(|options| options.env("TOLLGATE_LIMITS__INTENTS", "1")).await;
-    let spender = Spender::new(&world, "startup").await;
-    let bot = spender.agent(&world, USD, json!({})).await;
+    let fixture = Fixture::start_with(|options| options.env("TOLLGATE_LIMITS__INTENTS", "1")).await;
+    let spender = Spender::new(&fixture, "startup").await;
+    let bot = spender.agent(&fixture, USD, json!({})).await;
     let body = json!({ "agent": bot, "amount": "0.25" });
     success(&spender.spend("first", body.clone()).await, 200);
     for key in ["", "second"] {
@@ -91,14 +91,14 @@ async fn a_full_budget_names_the_intent_and_a_refusal_before_the_body_is_read_do
     }
     let key = spender.account.issue(Mode::Live, FULL, &[], None).await;
     let name = spender.account.keys.management_rate(Rate::PerDay, &key.id);
-    let _: String = world.redis.command(&["SET", &name, "1000000", "PX", "60000"]);
-    let limited = world
+    let _: String = fixture.redis.command(&["SET", &name, "1000000", "PX", "60000"]);
+    let limited = fixture
         .admin
         .caller(&key.secret)
         .post("/v1/spend", body.clone())
         .await;
     problem(&limited, 429, "API_KEY_RATE_LIMITED");
-    let unknown = world
+    let unknown = fixture
         .admin
         .caller("sk_live_unknown")
         .post("/v1/spend", body)
@@ -110,10 +110,10 @@ async fn a_full_budget_names_the_intent_and_a_refusal_before_the_body_is_read_do
 
 #[tokio::test]
 async fn refused_escrow_calls_name_the_intent_that_they_would_have_had() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
-    let stranger = Side::new(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
+    let stranger = Side::new(&fixture).await;
     let number = payer.funded_to(&payee, usd(1)).await;
     let create = |from: u64, to: u64| json!({ "fromWalletId": from, "toWalletId": to, "amount": 1 });
     let (known, unknown) = (json!({ "escrowId": number }), json!({ "escrowId": 999_999 }));
@@ -172,15 +172,15 @@ async fn refused_escrow_calls_name_the_intent_that_they_would_have_had() {
 /// Regression: an id copied from an answer into the body was once a new key, and the money left a second time.
 #[tokio::test]
 async fn the_id_of_an_intent_in_the_body_is_its_own_key() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
-    let bot = spender.agent(&world, 10 * USD, json!({})).await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
+    let bot = spender.agent(&fixture, 10 * USD, json!({})).await;
     let body = |amount: &str, field: &str, id: &str| json!({ "agent": bot, "amount": amount, field: id });
     for key in ["", "a key"] {
         let first = json!({ "agent": bot, "amount": "0.25" });
         let done = success(&spender.spend(key, first).await, 200);
         let id = text(&done, "/intent_id");
-        let before = spender.balance(&world, &bot).await;
+        let before = spender.balance(&fixture, &bot).await;
         for field in ["intent_id", "idempotency_key"] {
             let again = success(&spender.spend("", body("0.250", field, id)).await, 200);
             assert_fields!(again, { "intent_id": done["intent_id"], "replayed": true }, "{field}");
@@ -189,7 +189,7 @@ async fn the_id_of_an_intent_in_the_body_is_its_own_key() {
             unkept(&spender.caller, &other, 422, "IDEMPOTENCY_KEY_REUSED").await;
         }
         assert_eq!(
-            spender.balance(&world, &bot).await,
+            spender.balance(&fixture, &bot).await,
             before,
             "nothing was spent again"
         );
@@ -208,14 +208,14 @@ async fn the_id_of_an_intent_in_the_body_is_its_own_key() {
     let again = success(&spender.spend("", body("0.1", "intent_id", unknown)).await, 200);
     assert_fields!(again, { "intent_id": first["intent_id"], "replayed": true });
     // An intent of another account, or of the other mode, is not one of the caller's.
-    let stranger = Spender::new(&world, "builder").await;
-    let theirs = stranger.agent(&world, USD, json!({})).await;
+    let stranger = Spender::new(&fixture, "builder").await;
+    let theirs = stranger.agent(&fixture, USD, json!({})).await;
     let id = text(&first, "/intent_id");
     let spent = json!({ "agent": theirs, "amount": "0.1", "intent_id": id });
     let spent = success(&stranger.spend("", spent).await, 200);
     assert_ne!(spent["intent_id"], first["intent_id"]);
-    let tester = spender.in_test_mode(&world).await;
-    let bot = tester.agent(&world, USD, json!({})).await;
+    let tester = spender.in_test_mode(&fixture).await;
+    let bot = tester.agent(&fixture, USD, json!({})).await;
     let spent = json!({ "agent": bot, "amount": "0.1", "intent_id": id });
     assert_ne!(
         success(&tester.spend("", spent).await, 200)["intent_id"],
@@ -225,9 +225,9 @@ async fn the_id_of_an_intent_in_the_body_is_its_own_key() {
 
 #[tokio::test]
 async fn the_id_of_an_escrow_intent_in_the_body_is_its_own_key() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
     payer.deposit(usd(5)).await;
     let create = json!({ "fromWalletId": payer.wallet, "toWalletId": payee.wallet, "amount": 1 });
     let made = success(&payer.call_plain("create", create.clone()).await, 200);
@@ -262,15 +262,15 @@ async fn the_id_of_an_escrow_intent_in_the_body_is_its_own_key() {
 /// `updatedAt` of a wallet and its agent is the last change of the record. Regression: it once stayed at the creation.
 #[tokio::test]
 async fn updated_at_follows_money_and_freezing() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    let (one, two) = (fixture.bot("one").await, fixture.bot("two").await);
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
+    let (one, two) = (tenant.bot("one").await, tenant.bot("two").await);
     let policy = json!({ "name": "p", "agentId": "one" });
-    success(&fixture.caller.post("/v1/policies", policy).await, 200);
+    success(&tenant.caller.post("/v1/policies", policy).await, 200);
     let at = async |bot: &str| {
-        let reply = fixture.caller.get(&format!("/v1/agents/{bot}/wallet")).await;
+        let reply = tenant.caller.get(&format!("/v1/agents/{bot}/wallet")).await;
         let snapshot = success(&reply, 200);
-        let agent = success(&fixture.caller.get(&format!("/v1/agents/{bot}")).await, 200);
+        let agent = success(&tenant.caller.get(&format!("/v1/agents/{bot}")).await, 200);
         assert_eq!(snapshot["updatedAt"], agent["agent"]["updatedAt"], "{bot}");
         text(&snapshot, "/updatedAt").to_owned()
     };
@@ -326,7 +326,7 @@ async fn updated_at_follows_money_and_freezing() {
         if matches!(what, "its funding" | "its release") {
             body["escrowId"] = number.clone();
         }
-        let reply = success(&fixture.caller.post(path, body).await, 200);
+        let reply = success(&tenant.caller.post(path, body).await, 200);
         if what == "an escrow" {
             number = reply["escrow"]["id"].clone();
         }

@@ -1,7 +1,7 @@
 //! The limits of plans and accounts, and counters that proxied calls share (decisions D15, D20, D21, D23, D53, D67).
 //! The order of the checks, and each limit to the nano, are in `money_model/directed/spends.rs`.
 
-use crate::fixture::{World, problem, success, text};
+use crate::fixture::{Fixture, problem, success, text};
 use crate::spender::{Spender, USD, decimal, denied, replayed};
 use futures::future::join_all;
 use harness::{Answer, Edge, EdgeOptions, Upstream, assert_fields};
@@ -29,12 +29,12 @@ async fn up_to_a_hundred(spender: &Spender, agent: &str, reason: &str) {
 
 #[tokio::test]
 async fn the_plan_s_limits_bind_and_the_answer_names_the_plan() {
-    let world = World::start().await;
-    let month = world.redis.period().month;
-    let spender = Spender::new(&world, "builder").await;
-    let bot = spender.agent(&world, 1000, json!({})).await;
+    let fixture = Fixture::start().await;
+    let month = fixture.redis.period().month;
+    let spender = Spender::new(&fixture, "builder").await;
+    let bot = spender.agent(&fixture, 1000, json!({})).await;
     spender
-        .set_account(&world, &format!("t{month}"), 500 * USD - 100)
+        .set_account(&fixture, &format!("t{month}"), 500 * USD - 100)
         .await;
     up_to_a_hundred(&spender, &bot, "plan_limit").await;
     let body = json!({ "agent": bot, "amount": "0.000000001" });
@@ -52,19 +52,19 @@ async fn the_plan_s_limits_bind_and_the_answer_names_the_plan() {
     success(&spender.spend("l", body).await, 200);
 
     spender.account.set_plan("builder").await;
-    spender.set_account(&world, &format!("t{month}"), 0).await;
-    spender.set_account(&world, &format!("n{month}"), 10).await;
+    spender.set_account(&fixture, &format!("t{month}"), 0).await;
+    spender.set_account(&fixture, &format!("n{month}"), 10).await;
     success(&spend(&spender, &bot, 1).await, 200);
-    let late = spender.agent(&world, 1000, json!({})).await;
+    let late = spender.agent(&fixture, 1000, json!({})).await;
     let body = json!({ "agent": late, "amount": 0.000000001 });
     let first = spender.spend("m", body.clone()).await;
     denied(&first, "plan_agent_limit");
     assert_eq!(first.json()["limit"], json!("10"));
     replayed(&first, &spender.spend("m", body).await);
-    spender.set_account(&world, &format!("n{month}"), 9).await;
+    spender.set_account(&fixture, &format!("n{month}"), 9).await;
     success(&spend(&spender, &late, 1).await, 200);
     success(&spend(&spender, &late, 1).await, 200);
-    let record = world.fields(&spender.account.keys.record()).await;
+    let record = fixture.fields(&spender.account.keys.record()).await;
     assert_eq!(
         record[&format!("n{month}")],
         "10",
@@ -73,11 +73,11 @@ async fn the_plan_s_limits_bind_and_the_answer_names_the_plan() {
 }
 
 /// Sets up an agent so that of the checks of a spend of 10 nanos only `failing` refuses it; without a name, none does.
-async fn set_the_stage(world: &World, spender: &Spender, failing: &str) {
+async fn set_up(fixture: &Fixture, spender: &Spender, failing: &str) {
     let ten = |check: &str| if failing == check { "9" } else { "10" };
     let account = &spender.account;
     let agent = account.keys.live().agent("bot");
-    let month = world.redis.period().month;
+    let month = fixture.redis.period().month;
     let mut set = redis::pipe();
     set.cmd("DEL").arg(&agent).ignore();
     set.cmd("DEL").arg(account.keys.live().run("bot", "r")).ignore();
@@ -119,21 +119,25 @@ async fn set_the_stage(world: &World, spender: &Spender, failing: &str) {
         .arg(account.keys.record())
         .arg(&[&slots_field, "2", &tracked_field, "90"])
         .ignore();
-    let () = world.store.pipeline(&set).await.unwrap();
+    let () = fixture.store.pipeline(&set).await.unwrap();
 }
 
 /// A denial that is stored under the key is replayed in the same words, also when no check denies any more.
 #[tokio::test]
 async fn stored_denials_are_returned_again() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
-    let month = world.redis.period().month;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
+    let month = fixture.redis.period().month;
     for reason in REASONS.iter().map(|reason| reason.as_str()) {
-        set_the_stage(&world, &spender, reason).await;
+        set_up(&fixture, &spender, reason).await;
         match reason {
             "insufficient_balance" => continue,
-            "plan_agent_limit" => spender.set_account(&world, &format!("n{month}"), 10).await,
-            "plan_limit" => spender.set_account(&world, &format!("t{month}"), 500 * USD).await,
+            "plan_agent_limit" => spender.set_account(&fixture, &format!("n{month}"), 10).await,
+            "plan_limit" => {
+                spender
+                    .set_account(&fixture, &format!("t{month}"), 500 * USD)
+                    .await
+            }
             _ => {}
         }
         let description = match reason {
@@ -143,18 +147,18 @@ async fn stored_denials_are_returned_again() {
         let body = json!({ "agent": "bot", "amount": "1e-8", "runId": "r", "description": description });
         let first = spender.spend(reason, body.clone()).await;
         let id = denied(&first, reason);
-        set_the_stage(&world, &spender, "").await;
+        set_up(&fixture, &spender, "").await;
         let again = spender.spend(reason, body).await;
         replayed(&first, &again);
         assert_eq!(denied(&again, reason), id);
-        assert_eq!(spender.charged(&world, "bot").await[..3], [0; 3]);
+        assert_eq!(spender.charged(&fixture, "bot").await[..3], [0; 3]);
     }
 }
 
 #[tokio::test]
 async fn the_account_s_policies_hold_for_agents_without_their_own() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "enterprise").await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "enterprise").await;
     spender.account.agent("bot").virtual_key().await;
     denied(&spend(&spender, "bot", 1).await, "cap_disabled");
     for policy in [
@@ -167,7 +171,7 @@ async fn the_account_s_policies_hold_for_agents_without_their_own() {
     denied(&spend(&spender, "bot", 61).await, "per_transaction_limit");
     success(&spend(&spender, "bot", 51).await, 202);
     let done = success(&spend(&spender, "bot", 50).await, 200);
-    let record = spender.intent(&world, text(&done, "/intent_id")).await;
+    let record = spender.intent(&fixture, text(&done, "/intent_id")).await;
     assert_eq!(record.allowed_by(), Some("account-policies"));
     success(&spend(&spender, "bot", 50).await, 200);
     denied(&spend(&spender, "bot", 1).await, "daily_limit");
@@ -179,28 +183,28 @@ async fn the_account_s_policies_hold_for_agents_without_their_own() {
 
 #[tokio::test]
 async fn test_mode_counts_against_no_plan_limit() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "free").await.in_test_mode(&world).await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "free").await.in_test_mode(&fixture).await;
     for _ in 0..3 {
-        let bot = spender.agent(&world, 1000 * USD, json!({})).await;
+        let bot = spender.agent(&fixture, 1000 * USD, json!({})).await;
         let reply = spender.spend("", json!({ "agent": bot, "amount": 400 })).await;
         success(&reply, 200);
         assert_eq!(
-            spender.charged(&world, &bot).await,
+            spender.charged(&fixture, &bot).await,
             [400 * USD, 400 * USD, 400 * USD, 0]
         );
     }
-    let record = world.fields(&spender.account.keys.record()).await;
-    assert!(!record.contains_key(&format!("n{}", world.redis.period().month)));
-    let bot = spender.agent(&world, 100, limit("maxSpendPerDay", 100)).await;
+    let record = fixture.fields(&spender.account.keys.record()).await;
+    assert!(!record.contains_key(&format!("n{}", fixture.redis.period().month)));
+    let bot = spender.agent(&fixture, 100, limit("maxSpendPerDay", 100)).await;
     up_to_a_hundred(&spender, &bot, "daily_limit").await;
 }
 
 #[tokio::test]
 async fn nothing_leaves_the_wallet_of_a_frozen_agent() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
-    let bot = spender.agent(&world, 100, json!({})).await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder").await;
+    let bot = spender.agent(&fixture, 100, json!({})).await;
     let reply = spender
         .caller
         .post(&format!("/v1/agents/{bot}/freeze"), json!({}))
@@ -213,7 +217,7 @@ async fn nothing_leaves_the_wallet_of_a_frozen_agent() {
         .await;
     success(&reply, 200);
     success(&spend(&spender, &bot, 1).await, 200);
-    assert_eq!(spender.balance(&world, &bot).await, 99);
+    assert_eq!(spender.balance(&fixture, &bot).await, 99);
 }
 
 #[tokio::test]
@@ -221,34 +225,34 @@ async fn counters_that_are_full_refuse_without_a_trace() {
     const CEILING: u64 = 9_000_000_000_000_000_000;
     // The distance between doubles of that size, in nanos.
     const STEP: u64 = 1024;
-    let world = World::start().await;
-    let spender = Spender::new(&world, "enterprise").await;
-    let bot = spender.agent(&world, USD, json!({})).await;
-    let day = format!("d{}", world.redis.period().day);
-    spender.set(&world, &bot, &[(&day, CEILING - 10 * STEP)]).await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "enterprise").await;
+    let bot = spender.agent(&fixture, USD, json!({})).await;
+    let day = format!("d{}", fixture.redis.period().day);
+    spender.set(&fixture, &bot, &[(&day, CEILING - 10 * STEP)]).await;
     let version = spender.account.version().await;
     let refused = problem(&spend(&spender, &bot, 11 * STEP).await, 409, "BALANCE_LIMIT");
     let body = json!({ "agent": bot, "amount": "0.000011264" });
     let predicted = success(&spender.caller.post("/v1/decisions/dry-run", body).await, 200);
     assert_fields!(predicted, { "reason": "balance_limit", "message": refused });
     assert_eq!(spender.account.version().await, version);
-    assert_eq!(spender.intents(&world).await, 0);
+    assert_eq!(spender.intents(&fixture).await, 0);
     success(&spend(&spender, &bot, 10 * STEP).await, 200);
-    assert_eq!(spender.charged(&world, &bot).await[0], CEILING);
+    assert_eq!(spender.charged(&fixture, &bot).await[0], CEILING);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parallel_spends_never_pass_a_limit() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "enterprise").await;
-    let bot = spender.agent(&world, 100, limit("maxSpendPerDay", 70)).await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "enterprise").await;
+    let bot = spender.agent(&fixture, 100, limit("maxSpendPerDay", 70)).await;
     let replies = join_all((0..32).map(|_| spender.spend_nanos(&bot, 7))).await;
     let settled = replies.iter().filter(|reply| reply.status == 200).count();
     assert_eq!(settled, 10);
     for reply in replies.iter().filter(|reply| reply.status != 200) {
         denied(reply, "daily_limit");
     }
-    assert_eq!(spender.balance(&world, &bot).await, 30);
+    assert_eq!(spender.balance(&fixture, &bot).await, 30);
     // The same request from many at once is one spend.
     spender.policy(&bot, json!({ "maxSpendPerDay": null })).await;
     let body = json!({ "agent": bot, "amount": "0.000000003" });
@@ -262,17 +266,17 @@ async fn parallel_spends_never_pass_a_limit() {
         .iter()
         .filter(|reply| reply.json().get("replayed").is_none());
     assert_eq!(first.count(), 1);
-    assert_eq!(spender.balance(&world, &bot).await, 27);
+    assert_eq!(spender.balance(&fixture, &bot).await, 27);
 }
 
 #[tokio::test]
 async fn spends_and_proxied_calls_charge_the_same_counters() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     let upstream = Upstream::start(|_| Answer::chat_with_usage(Value::Null));
     let edge = Edge::start(
         EdgeOptions::new(
             env!("CARGO_BIN_EXE_tollgate-proxy"),
-            world.redis.url(),
+            fixture.redis.url(),
             upstream.base_url(),
         )
         .env(
@@ -280,7 +284,7 @@ async fn spends_and_proxied_calls_charge_the_same_counters() {
             concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml"),
         ),
     );
-    let spender = Spender::new(&world, "builder").await;
+    let spender = Spender::new(&fixture, "builder").await;
     let call = async |caller: &harness::Caller, nanos: u64| {
         let body = json!({ "model": "nano", "max_tokens": nanos, "messages": [{ "role": "user", "content": "hello" }] });
         caller.chat_with(&[("x-service-run-id", "r")], body).await
@@ -289,7 +293,7 @@ async fn spends_and_proxied_calls_charge_the_same_counters() {
         ("maxSpendPerDay", "daily_limit"),
         ("maxSpendPerRun", "per_run_limit"),
     ] {
-        let bot = spender.agent(&world, 1000, limit(field, 100)).await;
+        let bot = spender.agent(&fixture, 1000, limit(field, 100)).await;
         let agent = spender.account.agent(&bot);
         agent.provider_key("sk-test-provider-key").await;
         let caller = edge.caller(&agent.virtual_key().await);
@@ -298,16 +302,16 @@ async fn spends_and_proxied_calls_charge_the_same_counters() {
         success(&spend(&spender, &bot, 40).await, 200);
         let refused = call(&caller, 1).await;
         assert_eq!((refused.status, refused.error_code().as_str()), (402, reason));
-        assert_eq!(spender.charged(&world, &bot).await[..3], [100, 100, 40]);
+        assert_eq!(spender.charged(&fixture, &bot).await[..3], [100, 100, 40]);
         assert_eq!(agent.run_spent("r").await, Some(100));
         assert_eq!(
-            spender.balance(&world, &bot).await,
+            spender.balance(&fixture, &bot).await,
             960,
             "only the spend left the wallet"
         );
     }
-    let month = world.redis.period().month;
-    let record = world.fields(&spender.account.keys.record()).await;
+    let month = fixture.redis.period().month;
+    let record = fixture.fields(&spender.account.keys.record()).await;
     assert_eq!(record[&format!("t{month}")], "200");
     assert_eq!(record[&format!("n{month}")], "2");
 }

@@ -2,7 +2,7 @@
 
 pub use harness::replayed;
 
-use crate::fixture::{World, success, text};
+use crate::fixture::{Fixture, success, text};
 use domain::mode::Mode;
 use domain::permission::Permission;
 use harness::{Caller, Reply, SeedAccount};
@@ -22,8 +22,8 @@ pub struct Spender {
 }
 
 impl Spender {
-    pub async fn new(world: &World, plan: &str) -> Self {
-        let (account, caller) = world.account(plan).await;
+    pub async fn new(fixture: &Fixture, plan: &str) -> Self {
+        let (account, caller) = fixture.account(plan).await;
         Self {
             account,
             caller,
@@ -31,19 +31,19 @@ impl Spender {
         }
     }
 
-    pub async fn in_test_mode(&self, world: &World) -> Self {
+    pub async fn in_test_mode(&self, fixture: &Fixture) -> Self {
         Self {
             account: self.account.clone(),
-            caller: world.caller(&self.account, Mode::Test).await,
+            caller: fixture.caller(&self.account, Mode::Test).await,
             mode: Mode::Test,
         }
     }
 
     /// A new agent whose wallet holds `balance` nanos, with this policy.
-    pub async fn agent(&self, world: &World, balance: u64, policy: Value) -> String {
+    pub async fn agent(&self, fixture: &Fixture, balance: u64, policy: Value) -> String {
         let made = self.caller.post("/v1/agents", json!({ "name": "Bot" })).await;
         let id = text(&success(&made, 200), "/agent/id").to_owned();
-        self.set(world, &id, &[("balance", balance)]).await;
+        self.set(fixture, &id, &[("balance", balance)]).await;
         self.policy(&id, policy).await;
         id
     }
@@ -55,17 +55,17 @@ impl Spender {
     }
 
     /// Writes numbers into the record of an agent.
-    pub async fn set(&self, world: &World, agent: &str, fields: &[(&str, u64)]) {
+    pub async fn set(&self, fixture: &Fixture, agent: &str, fields: &[(&str, u64)]) {
         let key = self.account.keys.in_mode(self.mode).agent(agent);
         let mut set = redis::cmd("HSET");
-        let _: u64 = world.store.command(set.arg(key).arg(fields)).await.unwrap();
+        let _: u64 = fixture.store.command(set.arg(key).arg(fields)).await.unwrap();
     }
 
     /// Writes a number into the account's record.
-    pub async fn set_account(&self, world: &World, field: &str, number: u64) {
+    pub async fn set_account(&self, fixture: &Fixture, field: &str, number: u64) {
         let mut set = redis::cmd("HSET");
         set.arg(self.account.keys.record()).arg(field).arg(number);
-        let _: u64 = world.store.command(&set).await.unwrap();
+        let _: u64 = fixture.store.command(&set).await.unwrap();
     }
 
     /// `POST /spend`, with an idempotency key unless it is empty.
@@ -80,40 +80,40 @@ impl Spender {
     }
 
     /// A caller who may approve, and the id of the key.
-    pub async fn approver(&self, world: &World) -> (Caller, String) {
+    pub async fn approver(&self, fixture: &Fixture) -> (Caller, String) {
         let may = [Permission::Read, Permission::Approve];
         let key = self.account.issue(self.mode, &may, &[], None).await;
-        (world.admin.caller(&key.secret), key.id)
+        (fixture.admin.caller(&key.secret), key.id)
     }
 
     /// Balance of the agent's wallet.
-    pub async fn balance(&self, world: &World, agent: &str) -> u64 {
-        self.number(world, agent, "balance").await
+    pub async fn balance(&self, fixture: &Fixture, agent: &str) -> u64 {
+        self.number(fixture, agent, "balance").await
     }
 
     /// A number of the agent's record, 0 where there is none.
-    pub async fn number(&self, world: &World, agent: &str, field: &str) -> u64 {
-        let fields = world
+    pub async fn number(&self, fixture: &Fixture, agent: &str, field: &str) -> u64 {
+        let fields = fixture
             .fields(&self.account.keys.in_mode(self.mode).agent(agent))
             .await;
         fields.get(field).map_or(0, |text| text.parse().unwrap())
     }
 
     /// Charges: agent's day, month and wallet day, account's month.
-    pub async fn charged(&self, world: &World, agent: &str) -> [u64; 4] {
-        let period = world.redis.period();
-        let record = world.fields(&self.account.keys.record()).await;
+    pub async fn charged(&self, fixture: &Fixture, agent: &str) -> [u64; 4] {
+        let period = fixture.redis.period();
+        let record = fixture.fields(&self.account.keys.record()).await;
         let tracked = record.get(&format!("t{}", period.month));
         [
-            self.number(world, agent, &format!("d{}", period.day)).await,
-            self.number(world, agent, &format!("m{}", period.month)).await,
-            self.number(world, agent, &format!("w{}", period.day)).await,
+            self.number(fixture, agent, &format!("d{}", period.day)).await,
+            self.number(fixture, agent, &format!("m{}", period.month)).await,
+            self.number(fixture, agent, &format!("w{}", period.day)).await,
             tracked.map_or(0, |text| text.parse().unwrap()),
         ]
     }
 
     /// The transactions of an agent, oldest first, as the lists name them.
-    pub async fn transactions(&self, world: &World, agent: &str) -> Vec<Transaction> {
+    pub async fn transactions(&self, fixture: &Fixture, agent: &str) -> Vec<Transaction> {
         let keys = &self.account.keys;
         let mut numbers = Vec::new();
         for list in [
@@ -122,7 +122,11 @@ impl Spender {
                 .transactions_of_wallet(agent, Some("spend")),
         ] {
             let mut range = redis::cmd("LRANGE");
-            let listed: Vec<u64> = world.store.command(range.arg(list).arg(0).arg(-1)).await.unwrap();
+            let listed: Vec<u64> = fixture
+                .store
+                .command(range.arg(list).arg(0).arg(-1))
+                .await
+                .unwrap();
             numbers.push(listed);
         }
         assert_eq!(numbers[0], numbers[1], "an agent that only spends");
@@ -130,34 +134,34 @@ impl Spender {
         for number in &numbers[0] {
             let mut get = redis::cmd("HGET");
             get.arg(keys.in_mode(self.mode).transactions()).arg(number);
-            let line: String = world.store.command(&get).await.unwrap();
+            let line: String = fixture.store.command(&get).await.unwrap();
             lines.push(Transaction::parse(&line).unwrap());
         }
         lines
     }
 
     /// The record of an intent, which must be intact.
-    pub async fn intent(&self, world: &World, id: &str) -> IntentRecord {
-        let record = IntentRecord::read(&world.store, &self.account.keys.in_mode(self.mode), id).await;
+    pub async fn intent(&self, fixture: &Fixture, id: &str) -> IntentRecord {
+        let record = IntentRecord::read(&fixture.store, &self.account.keys.in_mode(self.mode), id).await;
         let record = record.unwrap().unwrap_or_else(|| panic!("no intent {id}"));
         assert!(record.is_intact(), "{record:?}");
         record
     }
 
     /// Number of intents of the account.
-    pub async fn intents(&self, world: &World) -> u64 {
+    pub async fn intents(&self, fixture: &Fixture) -> u64 {
         let list = self.account.keys.in_mode(self.mode).intents(IntentIndex::All);
-        world.store.command(redis::cmd("LLEN").arg(list)).await.unwrap()
+        fixture.store.command(redis::cmd("LLEN").arg(list)).await.unwrap()
     }
 
     /// The audit log's lines that were written for spends.
-    pub async fn audit_lines(&self, world: &World) -> Vec<String> {
+    pub async fn audit_lines(&self, fixture: &Fixture) -> Vec<String> {
         let mut range = redis::cmd("LRANGE");
         range
             .arg(self.account.keys.in_mode(self.mode).audit())
             .arg(0)
             .arg(-1);
-        let lines: Vec<String> = world.store.command(&range).await.unwrap();
+        let lines: Vec<String> = fixture.store.command(&range).await.unwrap();
         let spends = |line: &String| line.contains("\"type\":\"spend.");
         lines.into_iter().filter(spends).collect()
     }

@@ -1,7 +1,7 @@
 //! Listing transactions: records, filters, spans of time, pages (decisions D19, D56).
 
 use crate::account_fixture::AccountFixture;
-use crate::fixture::{World, problem, success, text};
+use crate::fixture::{Fixture, problem, success, text};
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
 use harness::assert_fields;
@@ -11,8 +11,8 @@ use store::transaction::Transaction;
 
 const LIST: &str = "/v1/transactions";
 
-async fn list(fixture: &AccountFixture, path: &str) -> Value {
-    success(&fixture.caller.get(path).await, 200)
+async fn list(tenant: &AccountFixture, path: &str) -> Value {
+    success(&tenant.caller.get(path).await, 200)
 }
 
 fn ids(body: &Value) -> Vec<String> {
@@ -22,16 +22,16 @@ fn ids(body: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a_record_to_the_letter() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    let bot = fixture.bot("bot").await;
-    let user = fixture.user().await;
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
+    let bot = tenant.bot("bot").await;
+    let user = tenant.user().await;
     let body =
         json!({ "wallet": "user", "amount": "8999999.999999999", "reference": "rail-1", "currency": "USDC" });
-    success(&fixture.caller.post("/v1/wallet/deposits", body).await, 200);
+    success(&tenant.caller.post("/v1/wallet/deposits", body).await, 200);
     let body = json!({ "from": "user", "to": "bot", "amount": "0.000000001", "memo": "Grüße" });
-    let moved = success(&fixture.caller.post("/v1/wallet/transfer", body).await, 200);
-    let reply = fixture.caller.get(LIST).await;
+    let moved = success(&tenant.caller.post("/v1/wallet/transfer", body).await, 200);
+    let reply = tenant.caller.get(LIST).await;
     let listed = success(&reply, 200);
     assert_fields!(listed, { "total": 3, "limit": 50, "offset": 0 });
     let out = &listed["transactions"][1];
@@ -50,18 +50,18 @@ async fn a_record_to_the_letter() {
 
 #[tokio::test]
 async fn filters_name_wallets_agents_and_types() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    let (one, two) = (fixture.bot("one").await, fixture.bot("two").await);
-    let user = fixture.user().await;
-    fixture.fund("one", 5).await;
-    fixture.fund("user", 5).await;
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
+    let (one, two) = (tenant.bot("one").await, tenant.bot("two").await);
+    let user = tenant.user().await;
+    tenant.fund("one", 5).await;
+    tenant.fund("user", 5).await;
     for (from, to) in [("one", "two"), ("two", "user"), ("user", "one")] {
         let body = json!({ "from": from, "to": to, "amount": "0.5" });
-        success(&fixture.caller.post("/v1/wallet/transfer", body).await, 200);
+        success(&tenant.caller.post("/v1/wallet/transfer", body).await, 200);
     }
     let total = async |query: &str| {
-        let body = list(&fixture, &format!("{LIST}?{query}")).await;
+        let body = list(&tenant, &format!("{LIST}?{query}")).await;
         assert_eq!(body["total"], json!(ids(&body).len()));
         body["total"].as_u64().unwrap()
     };
@@ -91,7 +91,7 @@ async fn filters_name_wallets_agents_and_types() {
     }
     for name in [two.number.to_string(), two.id.clone()] {
         for prefix in ["/v1", "/api/v1"] {
-            let body = list(&fixture, &format!("{prefix}/wallets/{name}/transactions")).await;
+            let body = list(&tenant, &format!("{prefix}/wallets/{name}/transactions")).await;
             assert_eq!(body["total"], json!(2));
             let numbers = body["transactions"].as_array().unwrap().iter();
             assert!(
@@ -101,8 +101,8 @@ async fn filters_name_wallets_agents_and_types() {
             );
         }
     }
-    let stranger = AccountFixture::new(&world).await;
-    let live = AccountFixture::with_account(&world, fixture.account.clone(), Mode::Live).await;
+    let stranger = AccountFixture::new(&fixture).await;
+    let live = AccountFixture::with_account(&fixture, tenant.account.clone(), Mode::Live).await;
     for outsider in [&stranger, &live] {
         for query in ["", "?agentId=one", &format!("?{numbered}"), "?type=deposit"] {
             let body = list(outsider, &format!("{LIST}{query}")).await;
@@ -127,28 +127,28 @@ async fn filters_name_wallets_agents_and_types() {
             "\"agentId\" is not a query parameter here",
         ),
     ] {
-        let sentence = problem(&fixture.caller.get(&path).await, 400, "VALIDATION");
+        let sentence = problem(&tenant.caller.get(&path).await, 400, "VALIDATION");
         assert!(sentence.contains(named), "{path}: {sentence}");
     }
 }
 
 #[tokio::test]
 async fn a_statement_is_the_list_as_a_file() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    let bot = fixture.bot("bot").await;
-    fixture.fund("bot", "5.000000001").await;
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
+    let bot = tenant.bot("bot").await;
+    tenant.fund("bot", "5.000000001").await;
     let body = json!({ "from": "bot", "to": "user", "amount": "2.5", "memo": "=1+1;@x" });
-    success(&fixture.caller.post("/v1/wallet/transfer", body).await, 200);
+    success(&tenant.caller.post("/v1/wallet/transfer", body).await, 200);
     let of_wallet = format!("/v1/wallets/{}/transactions", bot.number);
     let header =
         "id,createdAt,walletId,type,direction,amount,currency,balanceAfter,counterparty,intentId,memo\r\n";
 
-    let listed = list(&fixture, &of_wallet).await;
-    let reply = fixture.caller.get(&format!("{of_wallet}?format=csv")).await;
+    let listed = list(&tenant, &of_wallet).await;
+    let reply = tenant.caller.get(&format!("{of_wallet}?format=csv")).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert_eq!(reply.header("content-type"), Some("text/csv; charset=utf-8"));
-    let name = format!("transactions_{}_test.csv", fixture.account.id);
+    let name = format!("transactions_{}_test.csv", tenant.account.id);
     assert!(
         reply.header("content-disposition").unwrap().contains(&name),
         "{reply:?}"
@@ -172,7 +172,7 @@ async fn a_statement_is_the_list_as_a_file() {
     assert_eq!(reply.text(), expected.concat());
 
     let rows = async |path: &str| {
-        let file = fixture.caller.get(path).await.text();
+        let file = tenant.caller.get(path).await.text();
         assert!(file.starts_with(header), "{path}: {file}");
         file.lines().count() - 1
     };
@@ -193,13 +193,13 @@ async fn a_statement_is_the_list_as_a_file() {
         ("format=xml", "format"),
     ] {
         let sentence = problem(
-            &fixture.caller.get(&format!("{LIST}?{query}")).await,
+            &tenant.caller.get(&format!("{LIST}?{query}")).await,
             400,
             "VALIDATION",
         );
         assert!(sentence.starts_with(named), "{query}: {sentence}");
     }
-    let stranger = AccountFixture::new(&world).await;
+    let stranger = AccountFixture::new(&fixture).await;
     let reply = stranger.caller.get(&format!("{of_wallet}?format=csv")).await;
     problem(&reply, 404, "NOT_FOUND");
     assert_eq!(
@@ -211,12 +211,12 @@ async fn a_statement_is_the_list_as_a_file() {
 #[tokio::test]
 async fn a_statement_is_whole_or_refused() {
     const MOST: u64 = 100_000;
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    fixture.bot("bot").await;
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
+    tenant.bot("bot").await;
     // More than one step of a file.
-    let all = history(&world, &fixture, 520).await;
-    let file = fixture.caller.get(&format!("{LIST}?format=csv")).await.text();
+    let all = history(&fixture, &tenant, 520).await;
+    let file = tenant.caller.get(&format!("{LIST}?format=csv")).await.text();
     let ids: Vec<&str> = file
         .lines()
         .skip(1)
@@ -225,8 +225,8 @@ async fn a_statement_is_whole_or_refused() {
     let newest: Vec<&str> = all.iter().rev().map(|one| one.id.as_str()).collect();
     assert_eq!(ids, newest);
     // So many that the file is refused, of which the first step can be read.
-    let lines = fixture.account.keys.in_mode(Mode::Test).transactions();
-    let line: String = world
+    let lines = tenant.account.keys.in_mode(Mode::Test).transactions();
+    let line: String = fixture
         .store
         .command(redis::cmd("HGET").arg(&lines).arg(1))
         .await
@@ -236,15 +236,15 @@ async fn a_statement_is_whole_or_refused() {
     for number in MOST - 1000..=MOST + 1 {
         write.arg(number).arg(&line);
     }
-    let _: u64 = world.store.command(&write).await.unwrap();
+    let _: u64 = fixture.store.command(&write).await.unwrap();
     let mut count = redis::cmd("HSET");
     count
-        .arg(fixture.account.keys.record())
+        .arg(tenant.account.keys.record())
         .arg("test_txn_seq")
         .arg(MOST + 1);
-    let _: u64 = world.store.command(&count).await.unwrap();
+    let _: u64 = fixture.store.command(&count).await.unwrap();
     let sentence = problem(
-        &fixture.caller.get(&format!("{LIST}?format=csv")).await,
+        &tenant.caller.get(&format!("{LIST}?format=csv")).await,
         400,
         "VALIDATION",
     );
@@ -253,30 +253,30 @@ async fn a_statement_is_whole_or_refused() {
 }
 
 /// A history of `count` deposits, in bursts, to two wallets.
-async fn history(world: &World, fixture: &AccountFixture, count: usize) -> Vec<Transaction> {
+async fn history(fixture: &Fixture, tenant: &AccountFixture, count: usize) -> Vec<Transaction> {
     for n in 0..count {
         let owner = if n % 3 == 0 { "bot" } else { "user" };
-        fixture.fund(owner, "0.01").await;
+        tenant.fund(owner, "0.01").await;
         if n % 40 == 39 {
             tokio::time::sleep(Duration::from_millis(15)).await;
         }
     }
-    let all = fixture.transactions(world).await;
+    let all = tenant.transactions(fixture).await;
     assert_eq!(all.len(), count);
     all
 }
 
 #[tokio::test]
 async fn pages_and_spans_of_a_long_history_agree_with_a_scan() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    fixture.bot("bot").await;
-    let all = history(&world, &fixture, 260).await;
-    agree_with_a_scan(&fixture, &all).await;
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
+    tenant.bot("bot").await;
+    let all = history(&fixture, &tenant, 260).await;
+    agree_with_a_scan(&tenant, &all).await;
     // As after a failover to a server whose clock is behind, within the allowed difference.
     for number in 131..=260_usize {
-        let key = fixture.account.keys.in_mode(fixture.mode).transactions();
-        let line: String = world
+        let key = tenant.account.keys.in_mode(tenant.mode).transactions();
+        let line: String = fixture
             .store
             .command(redis::cmd("HGET").arg(&key).arg(number))
             .await
@@ -285,13 +285,13 @@ async fn pages_and_spans_of_a_long_history_agree_with_a_scan() {
         let at_ms = at_ms.parse::<u64>().unwrap() - 280_000;
         let mut set = redis::cmd("HSET");
         set.arg(&key).arg(number).arg(format!("{at_ms} {rest}"));
-        let _: u64 = world.store.command(&set).await.unwrap();
+        let _: u64 = fixture.store.command(&set).await.unwrap();
     }
-    agree_with_a_scan(&fixture, &fixture.transactions(&world).await).await;
+    agree_with_a_scan(&tenant, &tenant.transactions(&fixture).await).await;
 }
 
 /// Reads 260 transactions in every way.
-async fn agree_with_a_scan(fixture: &AccountFixture, all: &[Transaction]) {
+async fn agree_with_a_scan(tenant: &AccountFixture, all: &[Transaction]) {
     let newest: Vec<&str> = all.iter().rev().map(|one| one.id.as_str()).collect();
     for (limit, offset) in [
         (200, 0),
@@ -302,7 +302,7 @@ async fn agree_with_a_scan(fixture: &AccountFixture, all: &[Transaction]) {
         (50, 260),
         (50, 1000),
     ] {
-        let body = list(fixture, &format!("{LIST}?limit={limit}&offset={offset}")).await;
+        let body = list(tenant, &format!("{LIST}?limit={limit}&offset={offset}")).await;
         assert_eq!(body["total"], json!(260));
         let end = newest.len().min(offset + limit);
         assert_eq!(ids(&body), newest[offset.min(end)..end], "{limit} {offset}");
@@ -316,7 +316,7 @@ async fn agree_with_a_scan(fixture: &AccountFixture, all: &[Transaction]) {
         (Some("bot"), format!("{LIST}?agentId=bot&type=deposit")),
         (
             Some("user"),
-            format!("/v1/wallets/{}/transactions", fixture.user().await),
+            format!("/v1/wallets/{}/transactions", tenant.user().await),
         ),
     ] {
         for (at, from_ms) in bounds.iter().enumerate() {
@@ -332,10 +332,10 @@ async fn agree_with_a_scan(fixture: &AccountFixture, all: &[Transaction]) {
             let sign = if path.contains('?') { '&' } else { '?' };
             let (from, to) = (iso_from_ms(from_ms), iso_from_ms(to_ms));
             let query = format!("{path}{sign}from={from}&to={to}");
-            let body = list(fixture, &format!("{query}&limit=200")).await;
+            let body = list(tenant, &format!("{query}&limit=200")).await;
             assert_eq!(body["total"], json!(expected.len()), "{query}");
             assert_eq!(ids(&body), expected[..expected.len().min(200)], "{query}");
-            let body = list(fixture, &format!("{query}&limit=3&offset=2")).await;
+            let body = list(tenant, &format!("{query}&limit=3&offset=2")).await;
             let end = expected.len().min(5);
             assert_eq!(ids(&body), expected[end.min(2)..end], "{query}");
         }
@@ -345,6 +345,6 @@ async fn agree_with_a_scan(fixture: &AccountFixture, all: &[Transaction]) {
         let count = later
             .filter(|one| owner.is_none_or(|owner| one.owner == owner))
             .count();
-        assert_eq!(list(fixture, &open).await["total"], json!(count));
+        assert_eq!(list(tenant, &open).await["total"], json!(count));
     }
 }

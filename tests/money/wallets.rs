@@ -1,17 +1,17 @@
 //! Wallets: made for a bot, read, added up, closed (specification §4.1, decisions D14 to D16, D67).
 
 use crate::account_fixture::AccountFixture;
-use crate::fixture::{World, fresh, minted, problem, success, text};
+use crate::fixture::{Fixture, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use harness::assert_fields;
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_wallet_from_its_making_to_its_snapshot() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
     let body = json!({ "botId": "shop:bot-1", "name": "Lädchen 日本 🤖" });
-    let made = success(&fixture.caller.post("/v1/wallets/create", body).await, 200);
+    let made = success(&tenant.caller.post("/v1/wallets/create", body).await, 200);
     minted(text(&made, "/wallet/id"), "wal_");
     fresh(text(&made, "/wallet/createdAt"));
     let wallet = &made["wallet"];
@@ -23,18 +23,18 @@ async fn a_wallet_from_its_making_to_its_snapshot() {
     assert_eq!(made, expected);
     let by_number = format!("/v1/wallets/{number}");
     for path in [&by_number, &format!("/api{by_number}")] {
-        assert_eq!(success(&fixture.caller.get(path).await, 200), expected);
+        assert_eq!(success(&tenant.caller.get(path).await, 200), expected);
     }
     let by_id = format!("/v1/wallets/{}", text(&made, "/wallet/id"));
-    assert_eq!(success(&fixture.caller.get(&by_id).await, 200), expected);
+    assert_eq!(success(&tenant.caller.get(&by_id).await, 200), expected);
 
-    fixture.fund(number, "12.349999999").await;
+    tenant.fund(number, "12.349999999").await;
     let agent = "/v1/agents/shop:bot-1";
     let body = json!({ "spendLimit": "0.000000001" });
-    success(&fixture.caller.patch(agent, body).await, 200);
-    let shown = success(&fixture.caller.get(&by_number).await, 200);
+    success(&tenant.caller.patch(agent, body).await, 200);
+    let shown = success(&tenant.caller.get(&by_number).await, 200);
     assert_fields!(shown["wallet"], { "balance": "12.34" }, "two digits, rounded down");
-    let reply = fixture.caller.get(&format!("{agent}/wallet")).await;
+    let reply = tenant.caller.get(&format!("{agent}/wallet")).await;
     let snapshot = success(&reply, 200);
     let exact = "\"usdc\":12.349999999,\"usdcPending\":0,\"spendLimit\":0.000000001,\"status\":\"active\",";
     assert!(reply.text().contains(exact), "{}", reply.text());
@@ -55,18 +55,18 @@ async fn a_wallet_from_its_making_to_its_snapshot() {
     assert_eq!(names, expected);
     assert_fields!(snapshot, { "agentId": "shop:bot-1", "walletId": number, "wallet": wallet["id"] });
 
-    let reply = fixture.caller.post(&format!("{agent}/freeze"), json!({})).await;
+    let reply = tenant.caller.post(&format!("{agent}/freeze"), json!({})).await;
     success(&reply, 200);
     for path in [&by_number, &by_id] {
-        let shown = success(&fixture.caller.get(path).await, 200);
+        let shown = success(&tenant.caller.get(path).await, 200);
         assert_eq!(shown["wallet"]["status"], json!("frozen"));
     }
 }
 
 #[tokio::test]
 async fn a_bot_has_one_wallet_and_counts_as_an_agent() {
-    let world = World::start().await;
-    let (_, caller) = world.account("free").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("free").await;
     let create = async |body: Value| caller.post("/api/v1/wallets/create", body).await;
     let made = success(&create(json!({ "botId": "b1" })).await, 200);
     assert_eq!(made["wallet"]["name"], json!("b1"), "the id is the default name");
@@ -88,8 +88,8 @@ async fn a_bot_has_one_wallet_and_counts_as_an_agent() {
 
 #[tokio::test]
 async fn bad_bodies_name_the_field_and_make_nothing() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let version = account.version().await;
     for (body, named) in [
         ("{}", "botId is required."),
@@ -112,14 +112,14 @@ async fn bad_bodies_name_the_field_and_make_nothing() {
 
 #[tokio::test]
 async fn wallets_are_found_in_their_own_account_and_mode_only() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    let bot = fixture.bot("bot").await;
-    let user = fixture.user().await;
-    let shown = success(&fixture.caller.get(&format!("/v1/wallets/{user}")).await, 200);
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
+    let bot = tenant.bot("bot").await;
+    let user = tenant.user().await;
+    let shown = success(&tenant.caller.get(&format!("/v1/wallets/{user}")).await, 200);
     assert_fields!(shown["wallet"], { "botId": null, "name": "user" });
-    let stranger = AccountFixture::new(&world).await;
-    let live = AccountFixture::with_account(&world, fixture.account.clone(), Mode::Live).await;
+    let stranger = AccountFixture::new(&fixture).await;
+    let live = AccountFixture::with_account(&fixture, tenant.account.clone(), Mode::Live).await;
     for outsider in [&stranger, &live] {
         for name in [&bot.number.to_string(), &bot.id, &user.to_string()] {
             for path in [
@@ -144,26 +144,26 @@ async fn wallets_are_found_in_their_own_account_and_mode_only() {
         "99999999999999999999999",
         "%20",
     ] {
-        let reply = fixture.caller.get(&format!("/v1/wallets/{name}")).await;
+        let reply = tenant.caller.get(&format!("/v1/wallets/{name}")).await;
         problem(&reply, 404, "NOT_FOUND");
     }
 }
 
 #[tokio::test]
 async fn the_aggregate_adds_up_all_wallets_on_any_page() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
     for n in 0..5 {
         let id = format!("b{n}");
-        fixture.bot(&id).await;
-        fixture.fund(id, "0.1").await;
+        tenant.bot(&id).await;
+        tenant.fund(id, "0.1").await;
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
-    fixture.fund("user", "0.2").await;
+    tenant.fund("user", "0.2").await;
     let pending = json!({ "wallet": "b0", "amount": "7.000000001", "reference": "p", "pending": true });
-    success(&fixture.caller.post("/v1/wallet/deposits", pending).await, 200);
+    success(&tenant.caller.post("/v1/wallet/deposits", pending).await, 200);
 
-    let reply = fixture.caller.get("/v1/wallet").await;
+    let reply = tenant.caller.get("/v1/wallet").await;
     let whole = success(&reply, 200);
     let exact = "\"totals\":{\"usdc\":0.7,\"usdcPending\":7.000000001,\"wallets\":6,\"partial\":false},\"total\":5,\"limit\":200,\"offset\":0,\"nextCursor\":null}";
     assert!(reply.text().ends_with(exact), "{}", reply.text());
@@ -179,17 +179,17 @@ async fn the_aggregate_adds_up_all_wallets_on_any_page() {
     assert_eq!(
         whole["agent_wallets"][0],
         {
-            let mut one = success(&fixture.caller.get("/v1/agents/b4/wallet").await, 200);
+            let mut one = success(&tenant.caller.get("/v1/agents/b4/wallet").await, 200);
             one.as_object_mut().unwrap().remove("success");
             one
         },
         "the same snapshot"
     );
-    let page = success(&fixture.caller.get("/api/v1/wallet?limit=2&offset=1").await, 200);
+    let page = success(&tenant.caller.get("/api/v1/wallet?limit=2&offset=1").await, 200);
     assert_eq!(ids(&page), ["b3", "b2"]);
     assert_fields!(page, { "totals": whole["totals"], "total": 5, "limit": 2, "offset": 1 });
     problem(
-        &fixture.caller.get("/v1/wallet?agentId=b0").await,
+        &tenant.caller.get("/v1/wallet?agentId=b0").await,
         400,
         "VALIDATION",
     );
@@ -197,45 +197,45 @@ async fn the_aggregate_adds_up_all_wallets_on_any_page() {
 
 #[tokio::test]
 async fn an_agent_whose_wallet_holds_or_awaits_money_is_not_deleted() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    let bot = fixture.bot("bot").await;
-    let user = fixture.user().await;
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
+    let bot = tenant.bot("bot").await;
+    let user = tenant.user().await;
     let refused = async |words: &str| {
-        let sentence = problem(&fixture.caller.delete("/v1/agents/bot").await, 409, "CONFLICT");
+        let sentence = problem(&tenant.caller.delete("/v1/agents/bot").await, 409, "CONFLICT");
         assert!(sentence.contains(words), "{sentence}");
     };
     let body = json!({ "wallet": "bot", "amount": 1, "reference": "r", "pending": true });
-    success(&fixture.caller.post("/v1/wallet/deposits", body).await, 200);
+    success(&tenant.caller.post("/v1/wallet/deposits", body).await, 200);
     refused("waits for a pending deposit").await;
     let confirm = json!({ "reference": "r" });
-    let reply = fixture.caller.post("/v1/wallet/deposits/confirm", confirm).await;
+    let reply = tenant.caller.post("/v1/wallet/deposits/confirm", confirm).await;
     success(&reply, 200);
     refused("holds money").await;
     let out = json!({ "from": "bot", "to": "user", "amount": 1 });
-    success(&fixture.caller.post("/v1/wallet/transfer", out).await, 200);
-    success(&fixture.caller.delete("/v1/agents/bot").await, 200);
+    success(&tenant.caller.post("/v1/wallet/transfer", out).await, 200);
+    success(&tenant.caller.delete("/v1/agents/bot").await, 200);
 
     // The wallet remains, by number and id, with its transactions.
-    let reply = fixture.caller.get("/v1/agents/bot/wallet").await;
+    let reply = tenant.caller.get("/v1/agents/bot/wallet").await;
     problem(&reply, 404, "NOT_FOUND");
     for name in [bot.number.to_string(), bot.id.clone()] {
-        let shown = success(&fixture.caller.get(&format!("/v1/wallets/{name}")).await, 200);
+        let shown = success(&tenant.caller.get(&format!("/v1/wallets/{name}")).await, 200);
         assert_fields!(shown["wallet"], { "status": "closed", "botId": "bot" });
         let path = format!("/v1/wallets/{name}/transactions");
-        let listed = success(&fixture.caller.get(&path).await, 200);
+        let listed = success(&tenant.caller.get(&path).await, 200);
         assert_eq!(listed["total"], json!(2));
-        let listed = success(&fixture.caller.get(&format!("{path}?type=deposit")).await, 200);
+        let listed = success(&tenant.caller.get(&format!("{path}?type=deposit")).await, 200);
         assert_eq!(listed["total"], json!(1));
     }
-    let whole = success(&fixture.caller.get("/v1/wallet").await, 200);
+    let whole = success(&tenant.caller.get("/v1/wallet").await, 200);
     assert_fields!(whole, { "totals": { "usdc": 1, "usdcPending": 0, "wallets": 1, "partial": false } });
 
     // The same id again is another wallet, with a history of its own.
-    let again = fixture.bot("bot").await;
+    let again = tenant.bot("bot").await;
     assert!(again.number != bot.number && again.id != bot.id && user != again.number);
-    fixture.fund("bot", 3).await;
-    let count = async |path: &str| success(&fixture.caller.get(path).await, 200)["total"].clone();
+    tenant.fund("bot", 3).await;
+    let count = async |path: &str| success(&tenant.caller.get(path).await, 200)["total"].clone();
     assert_eq!(count("/v1/transactions?agentId=bot").await, json!(1));
     let old = format!("/v1/wallets/{}/transactions", bot.number);
     assert_eq!(count(&old).await, json!(2));

@@ -18,7 +18,7 @@ mod transfers;
 mod verdicts;
 
 use crate::model_fixture::{Checked, within_one_day};
-use fixture::Stage;
+use fixture::DirectedFixture;
 use harness::Redis;
 use store::Store;
 
@@ -35,9 +35,9 @@ macro_rules! groups {
 
             pub async fn check(self, store: &Store) -> Checked {
                 within_one_day(store, async |period| {
-                    let stage = Stage { store, period };
+                    let setup = DirectedFixture { store, period };
                     match self {
-                        $(Self::$group => Box::pin($check(&stage)).await),+
+                        $(Self::$group => Box::pin($check(&setup)).await),+
                     }
                 })
                 .await

@@ -10,13 +10,13 @@ use std::time::Duration;
 /// Number of lost replies to commands that name a request's record, counted from the first.
 const LOSSES: u32 = 3;
 
-struct Stage {
+struct LossFixture {
     fixture: Fixture,
     wire: Arc<Wire>,
     admin: Admin,
 }
 
-impl Stage {
+impl LossFixture {
     async fn set() -> Self {
         let redis = initialised(Redis::start()).await;
         let straight = Admin::start(AdminOptions::new(ADMIN, redis.url()));
@@ -56,9 +56,9 @@ impl Stage {
 }
 
 /// Loses replies of the store to a request, repeats it with the same key, and compares the answer with a third one.
-async fn once(stage: &Stage, who: usize, path: &str, mut body: Value, transactions: u64) -> Value {
-    let caller = stage.caller(who);
-    let before = stage.transactions();
+async fn once(setup: &LossFixture, who: usize, path: &str, mut body: Value, transactions: u64) -> Value {
+    let caller = setup.caller(who);
+    let before = setup.transactions();
     body["idempotency_key"] = json!(format!("{path} {body}"));
     // The commands of a request contain the key of its record. Those of a spend begin with a read; only its script
     // contains the field name of the fingerprint.
@@ -66,11 +66,11 @@ async fn once(stage: &Stage, who: usize, path: &str, mut body: Value, transactio
         "/v1/spend" => "\r\nfp\r\n",
         _ => "/intent/int_",
     };
-    stage.wire.lose_reply_to(needle, LOSSES);
-    let second = stage.until_answered(&caller, path, &body).await;
-    stage.wire.heal();
-    assert!(stage.wire.replies_lost() > 0, "{path}: an answer was lost");
-    let third = stage.until_answered(&caller, path, &body).await;
+    setup.wire.lose_reply_to(needle, LOSSES);
+    let second = setup.until_answered(&caller, path, &body).await;
+    setup.wire.heal();
+    assert!(setup.wire.replies_lost() > 0, "{path}: an answer was lost");
+    let third = setup.until_answered(&caller, path, &body).await;
     let (second, third) = (second.json(), third.json());
     assert_eq!(third["replayed"], json!(true), "{path}: {third}");
     assert_fields!(second, { "intent_id": third["intent_id"] }, "{path}: {second} {third}");
@@ -83,7 +83,7 @@ async fn once(stage: &Stage, who: usize, path: &str, mut body: Value, transactio
     }
     assert_eq!(plain[0], plain[1], "{path}");
     until("its effect", async || {
-        stage.transactions() == before + transactions
+        setup.transactions() == before + transactions
     })
     .await;
     second
@@ -91,19 +91,19 @@ async fn once(stage: &Stage, who: usize, path: &str, mut body: Value, transactio
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_key_after_a_lost_reply_does_it_once() {
-    let stage = Stage::set().await;
-    let [a, b] = &stage.fixture.tenants;
+    let setup = LossFixture::set().await;
+    let [a, b] = &setup.fixture.tenants;
     let (ours, theirs) = (a.wallets.clone(), b.wallets.clone());
     for round in 0..5 {
         let amount = format!("0.{}", round + 1);
         let spend =
             json!({ "agent": "ann", "amount": amount, "description": "d", "metadata": { "n": round } });
-        let done = once(&stage, 0, "/v1/spend", spend, 1).await;
+        let done = once(&setup, 0, "/v1/spend", spend, 1).await;
         assert_eq!(done["state"], json!("settled"));
         let own = json!({ "from": "user", "to": "bob", "amount": amount, "memo": "m" });
-        once(&stage, 0, "/v1/wallet/transfer", own, 2).await;
+        once(&setup, 0, "/v1/wallet/transfer", own, 2).await;
         let over = json!({ "from": ours[1], "to": theirs[2], "amount": amount });
-        once(&stage, 0, "/v1/wallets/transfer", over, 2).await;
+        once(&setup, 0, "/v1/wallets/transfer", over, 2).await;
         for (to, payee, resolver, action) in [
             (ours[2], 0, 0, "release"),
             (theirs[2], 1, 0, "release"),
@@ -113,21 +113,21 @@ async fn the_same_key_after_a_lost_reply_does_it_once() {
         ] {
             let what = format!("{round} {to} {resolver} {action}");
             let create = json!({ "fromWalletId": ours[1], "toWalletId": to, "amount": amount, "conditions": { "w": what } });
-            let made = once(&stage, 0, "/v1/escrow/create", create, 0).await;
+            let made = once(&setup, 0, "/v1/escrow/create", create, 0).await;
             let escrow = made["escrow"]["id"].clone();
-            once(&stage, 0, "/v1/escrow/fund", json!({ "escrowId": escrow }), 1).await;
+            once(&setup, 0, "/v1/escrow/fund", json!({ "escrowId": escrow }), 1).await;
             let body = json!({ "escrowId": escrow });
             let moved = u64::from(action == "release");
-            let resolved = once(&stage, resolver, &format!("/v1/escrow/{action}"), body, moved).await;
-            let shown = ok(&stage.caller(payee).get(&format!("/v1/escrow/{escrow}")).await);
+            let resolved = once(&setup, resolver, &format!("/v1/escrow/{action}"), body, moved).await;
+            let shown = ok(&setup.caller(payee).get(&format!("/v1/escrow/{escrow}")).await);
             assert_eq!(shown["escrow"]["status"], resolved["status"]);
             let id = resolved["intent_id"].as_str().expect("an intent");
-            let intent = ok(&stage
+            let intent = ok(&setup
                 .caller(resolver)
                 .get(&format!("/v1/intents/{id}/export"))
                 .await);
             assert_eq!(intent["state"], json!("settled"), "{intent}");
         }
     }
-    stage.fixture.books_are_right("after lost replies");
+    setup.fixture.books_are_right("after lost replies");
 }

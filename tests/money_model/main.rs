@@ -8,7 +8,7 @@
 //!
 //! And the scripts alone, compared with an independent model:
 //! * [`model`]: expected state; [`act`]: possible actions; [`snapshot`], [`names`] and [`layout`]: the store's state;
-//!   [`world`]: both side by side
+//!   [`fixture`]: both side by side
 //! * [`random`] and [`directed`]: sequences of actions; after each one the whole store must equal the model
 //! * [`mutants`]: changed scripts, each of which the checks above must notice
 #![cfg(test)]

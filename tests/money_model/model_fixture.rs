@@ -22,7 +22,7 @@ use store::versions::AccountVersion;
 /// Longest attempt, in ms.
 const LONGEST_MS: u64 = 60_000;
 
-pub struct World {
+pub struct ModelFixture {
     store: Store,
     /// The same store for a process that crashes before each delivery.
     crashing: Store,
@@ -31,7 +31,7 @@ pub struct World {
     rows: BTreeMap<String, Transit>,
 }
 
-impl World {
+impl ModelFixture {
     /// Removes a claim directly in the store.
     pub async fn forget_claim(&mut self, at: At, id: &str) -> Checked {
         self.model.sides[at].claims.remove(id);

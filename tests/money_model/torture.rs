@@ -8,7 +8,7 @@ mod chaos;
 
 use crate::fixture::{Fixture, initialised};
 use caller::{Made, SharedState, run};
-use chaos::{Chaos, Site};
+use chaos::{Chaos, ServerSetup};
 use harness::{Redis, SeededRandom, eventually, torture_seed};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,15 +24,15 @@ const CALLERS: u64 = 64;
 async fn no_crash_creates_loses_or_doubles_a_cent() {
     let seed = torture_seed();
     let redis = initialised(Redis::start_durable()).await;
-    let sites = [Site::new(&redis.url()), Site::new(&redis.url())].map(Arc::new);
-    let servers = sites.each_ref().map(|site| Some(site.start()));
-    let fixture = Arc::new(Fixture::found(redis, &sites[0].url()).await);
-    let urls = sites.each_ref().map(|site| site.url());
+    let setups = [ServerSetup::new(&redis.url()), ServerSetup::new(&redis.url())].map(Arc::new);
+    let servers = setups.each_ref().map(|setup| Some(setup.start()));
+    let fixture = Arc::new(Fixture::found(redis, &setups[0].url()).await);
+    let urls = setups.each_ref().map(|setup| setup.url());
     let shared = Arc::new(SharedState::new(&fixture, urls.clone(), CALLING));
     let mut chaos = Chaos {
         dice: SeededRandom::new(seed),
         fixture: Arc::clone(&fixture),
-        sites,
+        setups,
         servers,
         strikes: [0; 3],
     };

@@ -1,6 +1,6 @@
 //! The dashboards name only metrics and labels that exist, and need no plugin.
 
-use crate::fixture::Stage;
+use crate::fixture::Fixture;
 use crate::queries::missing;
 use crate::rules::{check, promtool};
 use serde_json::Value;
@@ -43,9 +43,9 @@ fn expressions(dashboard: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn dashboards_name_what_there_is() {
-    let stage = Stage::new().await;
-    stage.traffic().await;
-    let scrapes = stage.scrapes();
+    let fixture = Fixture::new().await;
+    fixture.traffic().await;
+    let scrapes = fixture.scrapes();
     let mut rules = "groups:\n  - name: panels\n    rules:\n".to_owned();
     let (mut uids, mut count) = (BTreeSet::new(), 0);
     for (path, dashboard) in dashboards() {

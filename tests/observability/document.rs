@@ -3,7 +3,7 @@
 //!
 //! `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test observability document` writes the tables anew.
 
-use crate::fixture::Stage;
+use crate::fixture::Fixture;
 use crate::scrape::{Family, Scrape};
 use harness::{REPOSITORY, compare_written};
 use std::collections::BTreeMap;
@@ -73,9 +73,9 @@ fn table(rows: &Rows) -> String {
 
 #[tokio::test]
 async fn every_metric_is_in_the_document() {
-    let stage = Stage::new().await;
-    stage.traffic().await;
-    let [edge, admin] = stage.scrapes();
+    let fixture = Fixture::new().await;
+    fixture.traffic().await;
+    let [edge, admin] = fixture.scrapes();
     for scrape in [&edge, &admin] {
         for (name, family) in &scrape.families {
             assert!(family.help.ends_with('.'), "{name}: {:?}", family.help);

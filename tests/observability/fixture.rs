@@ -19,9 +19,9 @@ pub const PROMPT: &str = "a-word-that-only-the-prompt-has";
 pub const MODEL: &str = "gpt-4o-mini";
 
 /// The whole system.
-pub struct Stage(Installation<Edge, Admin, Upstream>);
+pub struct Fixture(Installation<Edge, Admin, Upstream>);
 
-impl Deref for Stage {
+impl Deref for Fixture {
     type Target = Installation<Edge, Admin, Upstream>;
 
     fn deref(&self) -> &Self::Target {
@@ -29,7 +29,7 @@ impl Deref for Stage {
     }
 }
 
-impl Stage {
+impl Fixture {
     pub async fn new() -> Self {
         Self::with(|options| options, |options| options).await
     }

@@ -1,6 +1,6 @@
 //! One log line for each decision and each refusal, however the call ends, and nothing secret in any of them.
 
-use crate::fixture::{EDGE, MODEL, PROMPT, PROVIDER_KEY, SOON, Stage, body, scrape};
+use crate::fixture::{EDGE, Fixture, MODEL, PROMPT, PROVIDER_KEY, SOON, body, scrape};
 use harness::{Answer, Edge, EdgeOptions, eventually, executable_script, until};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,8 +29,8 @@ fn has(line: &Value, fields: &[&str]) {
 }
 
 /// Calls of every kind at the same time, some of whose callers hang up.
-async fn storm(stage: &Stage) -> Vec<String> {
-    stage.upstream.set(|request| {
+async fn storm(fixture: &Fixture) -> Vec<String> {
+    fixture.upstream.set(|request| {
         let text = String::from_utf8_lossy(&request.body).into_owned();
         match () {
             () if text.contains("slow") => Answer::chat(9, 12).delay(Duration::from_millis(300)),
@@ -41,8 +41,8 @@ async fn storm(stage: &Stage) -> Vec<String> {
             () => Answer::chat(9, 12),
         }
     });
-    let rich = stage.rich().await;
-    let poor = stage.poor().await;
+    let rich = fixture.rich().await;
+    let poor = fixture.poor().await;
     let keys = vec![rich.key.clone(), poor.key.clone()];
     let mut calls = Vec::new();
     for round in 0..8 {
@@ -61,9 +61,9 @@ async fn storm(stage: &Stage) -> Vec<String> {
             (poor.caller.clone(), body().to_string()),
             (rich.caller.clone(), "{".to_owned()),
             (rich.caller.clone(), r#"{"model":"x"}"#.to_owned()),
-            (stage.edge.caller(""), body().to_string()),
+            (fixture.edge.caller(""), body().to_string()),
             (
-                stage.edge.caller(&format!("vk_live_{}", "0a".repeat(32))),
+                fixture.edge.caller(&format!("vk_live_{}", "0a".repeat(32))),
                 body().to_string(),
             ),
         ] {
@@ -80,20 +80,20 @@ async fn storm(stage: &Stage) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_decision_has_one_line_and_no_secret() {
-    let stage = Stage::with(
+    let fixture = Fixture::with(
         |options| options.env("TOLLGATE_UPSTREAM__TIMEOUT_MS", "1500"),
         |options| options,
     )
     .await;
-    let keys = storm(&stage).await;
+    let keys = storm(&fixture).await;
     let counted = eventually("the end of all calls", SOON, async || {
-        let scrape = scrape(&stage.edge);
+        let scrape = scrape(&fixture.edge);
         (scrape.sum("tollgate_proxy_in_flight", &[]) < 0.5).then_some(scrape)
     })
     .await;
     let waited_for = counted.sum("tollgate_proxy_approved_total", &[]);
     assert!(waited_for > 35.5, "{waited_for}");
-    let logs = stage.edge.logs();
+    let logs = fixture.edge.logs();
     let lines = decisions(&logs);
     for (word, metric) in [
         ("approved", "tollgate_proxy_approved_total"),
@@ -180,21 +180,21 @@ fn nothing_secret(logs: &str, keys: &[String]) {
 
 #[tokio::test]
 async fn a_settlement_that_had_to_wait_is_logged_and_logged_again_when_it_was_taken() {
-    let stage = Stage::with(
+    let fixture = Fixture::with(
         |options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "1000"),
         |options| options,
     )
     .await;
-    let actor = stage.rich().await;
-    let redis = &stage.redis;
-    let arrived = stage.upstream.arrived();
-    stage
+    let actor = fixture.rich().await;
+    let redis = &fixture.redis;
+    let arrived = fixture.upstream.arrived();
+    fixture
         .upstream
         .set(|_| Answer::chat(9, 12).delay(Duration::from_secs(2)));
     let caller = actor.caller.clone();
     let call = tokio::spawn(async move { caller.chat(body()).await });
     until("the call at the provider", async || {
-        stage.upstream.arrived() > arrived
+        fixture.upstream.arrived() > arrived
     })
     .await;
     redis.pause();
@@ -203,7 +203,7 @@ async fn a_settlement_that_had_to_wait_is_logged_and_logged_again_when_it_was_ta
     assert_eq!(reply.status, 200);
     let id = reply.header("x-service-allow-id").unwrap().to_owned();
     let logs = eventually("the settlement", SOON, async || {
-        let logs = stage.edge.logs();
+        let logs = fixture.edge.logs();
         logs.contains("the store accepted a queued settlement")
             .then_some(logs)
     })
@@ -226,7 +226,7 @@ async fn a_settlement_that_had_to_wait_is_logged_and_logged_again_when_it_was_ta
         ]
     );
     assert_eq!(reported[1]["settlement"], "waits", "{:?}", reported[1]);
-    let scrape = scrape(&stage.edge);
+    let scrape = scrape(&fixture.edge);
     for (metric, least) in [
         ("tollgate_proxy_settlements_waited_total", 1.0),
         ("tollgate_proxy_store_errors_total", 1.0),
@@ -253,11 +253,11 @@ fn with_unread_stderr(folder: &Path) -> String {
 
 #[tokio::test]
 async fn a_log_that_nobody_reads_stops_no_call() {
-    let stage = Stage::new().await;
-    let actor = stage.rich().await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.rich().await;
     let folder = tempfile::tempdir().unwrap();
     let binary = with_unread_stderr(folder.path());
-    let options = EdgeOptions::new(&binary, stage.redis.url(), stage.upstream.base_url());
+    let options = EdgeOptions::new(&binary, fixture.redis.url(), fixture.upstream.base_url());
     let edge = Edge::start(options.env("TOLLGATE_PROXY__DRAIN_DELAY_MS", "0"));
     let caller = edge.caller(&actor.key);
     for _ in 0..UNREAD_CALLS {

@@ -1,6 +1,6 @@
 //! Outputs for operators: metrics, log lines, traces, dashboards and alerts, of real processes after real calls.
 //!
-//! * [`stage`], [`scrape`]: the fixture, and the metrics as a scraper reads them
+//! * [`fixture`], [`scrape`]: the fixture, and the metrics as a scraper reads them
 //! * [`document`]: docs/reference/observability.md lists every metric, as `/metrics` describes it
 //! * [`gauges`]: gauges of what is open, waiting or broken
 //! * [`lines`]: one log line per decision, without secrets

@@ -1,7 +1,7 @@
 //! The alert rules: `promtool` checks them and runs their tests. The tests here check the rest: every metric and label
 //! exists, and each alert has a severity, a section in the runbook, and a test of both kinds.
 
-use crate::fixture::Stage;
+use crate::fixture::Fixture;
 use crate::queries::missing;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -97,9 +97,9 @@ fn each_alert_fires_when_it_should_and_only_then() {
 
 #[tokio::test]
 async fn alerts_name_what_there_is_and_say_what_to_do() {
-    let stage = Stage::new().await;
-    stage.traffic().await;
-    let scrapes = stage.scrapes();
+    let fixture = Fixture::new().await;
+    fixture.traffic().await;
+    let scrapes = fixture.scrapes();
     let (records, alerts) = alerts(&file("alerts.yml"));
     assert!(records.len() >= 6 && alerts.len() >= 35, "{}", alerts.len());
     for expression in &records {

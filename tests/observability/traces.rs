@@ -1,6 +1,6 @@
 //! Spans of calls and management requests at a collector, and the trace that a caller began at the provider.
 
-use crate::fixture::{SOON, Stage, body, scrape};
+use crate::fixture::{Fixture, SOON, body, scrape};
 use crate::protobuf::Message;
 use harness::{Answer, Upstream, eventually, until};
 use serde_json::{Value, json};
@@ -71,13 +71,13 @@ fn collector() -> (Upstream, String) {
     (collector, url)
 }
 
-async fn stage_with(url: &str, ratio: &'static str) -> Stage {
+async fn fixture_with(url: &str, ratio: &'static str) -> Fixture {
     let settings = [
         ("TOLLGATE_TELEMETRY__OTLP_ENDPOINT", url),
         ("TOLLGATE_TELEMETRY__OTLP_HEADERS", "x-stainless-team=seven"),
         ("TOLLGATE_TELEMETRY__SAMPLE_RATIO", ratio),
     ];
-    Stage::with(
+    Fixture::with(
         |options| {
             settings
                 .iter()
@@ -103,8 +103,8 @@ async fn collected(collector: &Upstream, count: usize) -> Vec<Span> {
 #[tokio::test]
 async fn the_spans_of_a_call_reach_the_collector_and_the_trace_goes_on_to_the_provider() {
     let (collector, url) = collector();
-    let stage = stage_with(&url, "0.0").await;
-    let actor = stage.rich().await;
+    let fixture = fixture_with(&url, "0.0").await;
+    let actor = fixture.rich().await;
     let traceparent = format!("00-{TRACE}-{PARENT}-01");
     let headers = [("traceparent", traceparent.as_str()), ("tracestate", "vendor=x")];
     let reply = actor.caller.chat_with(&headers, body()).await;
@@ -145,14 +145,14 @@ async fn the_spans_of_a_call_reach_the_collector_and_the_trace_goes_on_to_the_pr
     }
     let upstream = &spans[5];
     assert_eq!(upstream.kind, 3);
-    let sent = &stage.upstream.requests()[0];
+    let sent = &fixture.upstream.requests()[0];
     assert_eq!(
         sent.header_all("traceparent"),
         [format!("00-{TRACE}-{}-01", upstream.id)]
     );
     assert_eq!(sent.header("tracestate"), Some("vendor=x"));
-    assert_eq!(stage.upstream.requests()[1].header("traceparent"), None);
-    let line = stage
+    assert_eq!(fixture.upstream.requests()[1].header("traceparent"), None);
+    let line = fixture
         .edge
         .logs()
         .lines()
@@ -165,11 +165,11 @@ async fn the_spans_of_a_call_reach_the_collector_and_the_trace_goes_on_to_the_pr
 #[tokio::test]
 async fn denials_and_management_requests_are_traced_too() {
     let (collector, url) = collector();
-    let stage = stage_with(&url, "1.0").await;
-    let poor = stage.poor().await;
+    let fixture = fixture_with(&url, "1.0").await;
+    let poor = fixture.poor().await;
     let reply = poor.caller.chat(body()).await;
     assert_eq!(reply.status, 402);
-    assert_eq!(stage.admin.caller("").get("/v1/agents").await.status, 401);
+    assert_eq!(fixture.admin.caller("").get("/v1/agents").await.status, 401);
     let spans = collected(&collector, 6).await;
     let denied = spans.iter().find(|span| span.name == "call").unwrap();
     assert_eq!(denied.attributes["tollgate.reason"], "daily_limit");
@@ -185,7 +185,7 @@ async fn denials_and_management_requests_are_traced_too() {
         scrape.sum(&format!("{prefix}_spans_exported_total"), &[])
     };
     until("the counts", async || {
-        let [edge, admin] = stage.scrapes();
+        let [edge, admin] = fixture.scrapes();
         exported(edge, "tollgate_proxy") > 4.5 && exported(admin, "tollgate_admin") > 0.5
     })
     .await;
@@ -195,8 +195,8 @@ async fn denials_and_management_requests_are_traced_too() {
 async fn a_collector_that_hangs_or_fails_costs_spans_only() {
     let (collector, url) = collector();
     collector.set(|_| Answer::hang());
-    let stage = stage_with(&url, "1.0").await;
-    let actor = stage.rich().await;
+    let fixture = fixture_with(&url, "1.0").await;
+    let actor = fixture.rich().await;
     for _ in 0..20 {
         assert_eq!(actor.caller.chat(body()).await.status, 200);
     }
@@ -204,30 +204,30 @@ async fn a_collector_that_hangs_or_fails_costs_spans_only() {
     assert_eq!(actor.caller.chat(body()).await.status, 200);
     until("the count of what was lost", async || {
         let labels = [("reason", "failed")];
-        let lost = scrape(&stage.edge).sum("tollgate_proxy_spans_dropped_total", &labels);
+        let lost = scrape(&fixture.edge).sum("tollgate_proxy_spans_dropped_total", &labels);
         lost > 7.0 * 20.5
     })
     .await;
-    assert!(stage.edge.logs().contains("spans do not reach the collector"));
+    assert!(fixture.edge.logs().contains("spans do not reach the collector"));
 }
 
 #[tokio::test]
 async fn without_a_collector_the_callers_headers_pass_as_they_came() {
-    let stage = Stage::new().await;
-    let actor = stage.rich().await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.rich().await;
     let traceparent = format!("00-{TRACE}-{PARENT}-01");
     let headers = [("traceparent", traceparent.as_str()), ("tracestate", "vendor=x")];
     assert_eq!(actor.caller.chat_with(&headers, body()).await.status, 200);
     assert_eq!(actor.caller.chat(body()).await.status, 200);
-    let requests = stage.upstream.requests();
+    let requests = fixture.upstream.requests();
     assert_eq!(requests[0].header("traceparent"), Some(traceparent.as_str()));
     assert_eq!(requests[0].header("tracestate"), Some("vendor=x"));
     assert_eq!(requests[1].header("traceparent"), None);
     assert!(
-        stage.edge.logs().contains(TRACE),
+        fixture.edge.logs().contains(TRACE),
         "the line names the caller's trace"
     );
-    let mut ids: Vec<String> = stage
+    let mut ids: Vec<String> = fixture
         .edge
         .logs()
         .lines()

@@ -1,7 +1,7 @@
 //! The document lists exactly the fields of bodies and the parameters of queries that the server reads. The server
 //! names them when it refuses an unknown one.
 
-use crate::fixture::World;
+use crate::fixture::Fixture;
 use harness::Reply;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -37,18 +37,18 @@ fn documented<'a>(names: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn bodies_have_the_fields_that_are_documented() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     let mut compared = 0;
-    for operation in world.operations() {
-        let Some(schema) = operation.body(&world.document) else {
+    for operation in fixture.operations() {
+        let Some(schema) = operation.body(&fixture.document) else {
             continue;
         };
         if schema["additionalProperties"] == true {
             continue;
         }
-        let path = world.path(&operation).await;
+        let path = fixture.path(&operation).await;
         let body = json!({ UNKNOWN: 1 }).to_string();
-        let reply = world.owner.send(&operation.method, &path, &[], body).await;
+        let reply = fixture.owner.send(&operation.method, &path, &[], body).await;
         let message = match reply.text().contains(WITHOUT_FIELDS) {
             true => Some(BTreeSet::new()),
             false => known(&reply, "is not a field here; known:"),
@@ -67,20 +67,20 @@ async fn bodies_have_the_fields_that_are_documented() {
 
 #[tokio::test]
 async fn bodies_are_objects_that_are_sent_as_json() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     let mut refused = 0;
-    for operation in world.operations() {
-        if operation.body(&world.document).is_none() {
+    for operation in fixture.operations() {
+        if operation.body(&fixture.document).is_none() {
             continue;
         }
-        let path = world.path(&operation).await;
+        let path = fixture.path(&operation).await;
         let plain = ("content-type", "text/plain");
         for (headers, body, status, code) in [
             (&[][..], "{", 400, "VALIDATION"),
             (&[], "[]", 400, "VALIDATION"),
             (&[plain], "{}", 415, "UNSUPPORTED_MEDIA_TYPE"),
         ] {
-            let reply = world.owner.send(&operation.method, &path, headers, body).await;
+            let reply = fixture.owner.send(&operation.method, &path, headers, body).await;
             let answer = (reply.status, &reply.json()["code"]);
             assert_eq!(
                 answer,
@@ -96,14 +96,14 @@ async fn bodies_are_objects_that_are_sent_as_json() {
 
 #[tokio::test]
 async fn queries_have_the_parameters_that_are_documented() {
-    let world = World::start().await;
-    for operation in world.operations() {
+    let fixture = Fixture::start().await;
+    for operation in fixture.operations() {
         let parameters = operation.json["parameters"].as_array().expect("parameters");
         let in_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
         let expected = documented(in_query.filter_map(|parameter| parameter["name"].as_str()));
-        let path = format!("{}?{UNKNOWN}=1", world.path(&operation).await);
+        let path = format!("{}?{UNKNOWN}=1", fixture.path(&operation).await);
         let body = if operation.method == "GET" { "" } else { "{}" };
-        let reply = world.owner.send(&operation.method, &path, &[], body).await;
+        let reply = fixture.owner.send(&operation.method, &path, &[], body).await;
         let message = match serde_json::from_slice::<Value>(&reply.body) {
             Ok(_) if reply.text().contains(WITHOUT_QUERY) => Some(BTreeSet::new()),
             Ok(_) => known(&reply, "is not a query parameter here; known:"),
@@ -121,9 +121,9 @@ async fn queries_have_the_parameters_that_are_documented() {
 
 #[tokio::test]
 async fn a_span_that_begins_after_its_end_is_refused() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     let mut tried = 0;
-    for operation in world.operations() {
+    for operation in fixture.operations() {
         let parameters = operation.json["parameters"].as_array().expect("parameters");
         let has = |name: &str| parameters.iter().any(|parameter| parameter["name"] == name);
         for (from, to, early, late) in SPANS {
@@ -131,8 +131,8 @@ async fn a_span_that_begins_after_its_end_is_refused() {
             if !has(from) {
                 continue;
             }
-            let path = world.path(&operation).await;
-            let reply = world
+            let path = fixture.path(&operation).await;
+            let reply = fixture
                 .owner
                 .get(&format!("{path}?{from}={late}&{to}={early}"))
                 .await;
@@ -140,7 +140,7 @@ async fn a_span_that_begins_after_its_end_is_refused() {
             let expected =
                 json!({ "error": format!("{from} must not be after {to}."), "code": "VALIDATION" });
             assert_eq!(reply.json(), expected, "{operation}");
-            let reply = world
+            let reply = fixture
                 .owner
                 .get(&format!("{path}?{from}={early}&{to}={late}"))
                 .await;
@@ -154,8 +154,8 @@ async fn a_span_that_begins_after_its_end_is_refused() {
 /// A request of the document that mixes fields which exclude each other would be refused, or mean something else.
 #[tokio::test]
 async fn the_example_of_a_prediction_is_one_call() {
-    let world = World::start().await;
-    let operation = &world.document["paths"]["/api/v1/decisions/dry-run"]["post"];
+    let fixture = Fixture::start().await;
+    let operation = &fixture.document["paths"]["/api/v1/decisions/dry-run"]["post"];
     let example = &operation["requestBody"]["content"]["application/json"]["example"];
     let fields: Vec<&str> = example
         .as_object()
@@ -168,11 +168,11 @@ async fn the_example_of_a_prediction_is_one_call() {
         ["agent", "endpoint", "keyId", "messages", "model", "runId"]
     );
     let agent = json!({ "botId": example["agent"], "name": "Example" });
-    world.owner.post("/api/v1/wallets/create", agent).await;
+    fixture.owner.post("/api/v1/wallets/create", agent).await;
     let mut body = example.clone();
     // The key of the example does not exist.
     body["keyId"] = Value::Null;
-    let reply = world.owner.post("/api/v1/decisions/dry-run", body).await;
+    let reply = fixture.owner.post("/api/v1/decisions/dry-run", body).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert_eq!(reply.json()["model"], example["model"]);
 }

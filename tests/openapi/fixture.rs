@@ -7,7 +7,7 @@ use std::fmt;
 
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 
-pub struct World {
+pub struct Fixture {
     pub installation: Installation<(), Admin>,
     pub account: SeedAccount,
     /// The owner of the account, signed in.
@@ -27,7 +27,7 @@ impl fmt::Display for Operation {
     }
 }
 
-impl World {
+impl Fixture {
     pub async fn start() -> Self {
         let installation = Installation::on(Redis::start())
             .await

@@ -2,7 +2,7 @@
 //!
 //! It is bounded by a number of examples for each operation, and deterministic: the same requests each time.
 
-use crate::fixture::World;
+use crate::fixture::Fixture;
 use domain::mode::Mode;
 use harness::{CapPolicy, Edge, EdgeOptions, Nanos, REPOSITORY, python_package};
 use std::path::Path;
@@ -81,12 +81,12 @@ expected-statuses = ["2xx", "400", "401", "402", "403", "404", "409", "412", "42
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "long: make verify runs it"]
 async fn the_management_api_with_an_api_key() {
-    let world = World::start().await;
-    let key = world.account.api_key(Mode::Live).await;
+    let fixture = Fixture::start().await;
+    let key = fixture.account.api_key(Mode::Live).await;
     let headers = [format!("Authorization: Bearer {key}")];
     run(
         "management.json",
-        &world.installation.admin.url(),
+        &fixture.installation.admin.url(),
         &headers,
         REFUSALS,
         &["--exclude-path-regex", "^/api/user/"],
@@ -96,12 +96,12 @@ async fn the_management_api_with_an_api_key() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "long: make verify runs it"]
 async fn the_management_api_with_a_session() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     let headers = [
-        format!("Cookie: {}", world.owner.cookie()),
-        format!("X-CSRF-Token: {}", world.owner.csrf()),
+        format!("Cookie: {}", fixture.owner.cookie()),
+        format!("X-CSRF-Token: {}", fixture.owner.csrf()),
     ];
-    let url = world.installation.admin.url();
+    let url = fixture.installation.admin.url();
     let options = [
         "--include-path-regex",
         OF_PEOPLE,
@@ -112,7 +112,7 @@ async fn the_management_api_with_a_session() {
         "false",
     ];
     run("management.json", &url, &headers, REFUSALS, &options);
-    let still = world.owner.get("/api/user/me").await;
+    let still = fixture.owner.get("/api/user/me").await;
     assert_eq!(
         still.status,
         200,
@@ -130,11 +130,11 @@ async fn the_management_api_with_a_session() {
 
 /// Calls every operation of an edge with these settings, except those that the options exclude.
 async fn run_edge(settings: &[(&str, &str)], options: &[&str]) {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let sandbox = listener.local_addr().expect("an address");
     tokio::spawn(sandbox::serve(listener, Duration::ZERO, std::future::pending()));
-    let bot = world.account.agent("bot");
+    let bot = fixture.account.agent("bot");
     bot.cap(CapPolicy {
         enabled: true,
         daily: Nanos::new(1_000_000_000),
@@ -145,7 +145,7 @@ async fn run_edge(settings: &[(&str, &str)], options: &[&str]) {
     let key = bot.virtual_key().await;
     let mut edge = EdgeOptions::new(
         env!("CARGO_BIN_EXE_tollgate-proxy"),
-        world.installation.redis.url(),
+        fixture.installation.redis.url(),
         format!("http://{sandbox}/v1"),
     );
     for (name, value) in settings {

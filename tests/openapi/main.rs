@@ -5,7 +5,7 @@
 //! * [`agreement`]: bodies and queries have exactly the documented fields, by the server's own errors
 //! * [`fuzz`]: Schemathesis finds no 5xx and no undocumented answer
 //! * [`pages`]: the documents and pages that the server serves
-//! * [`world`]: a server with an account, and the operations of the document
+//! * [`fixture`]: a server with an account, and the operations of the document
 #![cfg(test)]
 
 mod agreement;

@@ -1,11 +1,11 @@
 //! The documents and the pages made of them, as the admin server serves them to anyone.
 
-use crate::fixture::World;
+use crate::fixture::Fixture;
 
 #[tokio::test]
 async fn documents_and_pages_are_public_and_guarded() {
-    let world = World::start().await;
-    let anyone = world.installation.admin.caller("");
+    let fixture = Fixture::start().await;
+    let anyone = fixture.installation.admin.caller("");
     for (path, kind, holds) in [
         ("/openapi.json", "application/json", "\"createAgent\""),
         (
@@ -58,12 +58,12 @@ async fn documents_and_pages_are_public_and_guarded() {
 
 #[tokio::test]
 async fn what_is_served_is_what_is_checked_in() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     for (path, file) in [
         ("/openapi.json", "management.json"),
         ("/openapi-proxy.json", "edge.json"),
     ] {
-        let served = world.installation.admin.caller("").get(path).await;
+        let served = fixture.installation.admin.caller("").get(path).await;
         let kept = std::fs::read_to_string(format!("{}/docs/reference/openapi/{file}", harness::REPOSITORY))
             .expect("a file");
         assert_eq!(served.text(), kept, "{path}");

@@ -2,7 +2,7 @@
 //! separately. A sign-in names the account if the password is that of several.
 
 use crate::factors::enable_with;
-use crate::fixture::{World, problem, success, text};
+use crate::fixture::{Fixture, problem, success, text};
 use domain::mode::Mode;
 use harness::{Reply, Role, SeedAccount, SessionCaller, assert_fields};
 use serde_json::{Value, json};
@@ -12,21 +12,21 @@ const PASSWORD: &str = "a password of mine";
 const EMAIL: &str = "grace@example.com";
 
 /// Invites an address and accepts the invitation. Returns the answer.
-async fn join(world: &World, boss: &SessionCaller, email: &str, password: &str) -> Reply {
+async fn join(fixture: &Fixture, boss: &SessionCaller, email: &str, password: &str) -> Reply {
     let body = json!({ "email": email, "role": "viewer" });
-    let invited = success(&boss.post("/api/user/invitations", body).await);
+    let invited = success(&boss.post("/api/user/invitations", body).await, 200);
     let token = text(&invited, "/link").split_once("/#/join/").unwrap().1;
     let body = json!({ "token": token, "password": password });
-    let nobody = world.admin.caller("");
+    let nobody = fixture.admin.caller("");
     nobody.post("/api/user/invitations/accept", body).await
 }
 
-async fn login(world: &World, more: Value) -> Reply {
+async fn login(fixture: &Fixture, more: Value) -> Reply {
     let mut body = json!({ "email": EMAIL, "password": PASSWORD });
     for (name, value) in more.as_object().unwrap() {
         body[name] = value.clone();
     }
-    world.admin.login(&body).await
+    fixture.admin.login(&body).await
 }
 
 /// Asserts that a sign-in is refused until it names an account.
@@ -40,9 +40,9 @@ fn which_account(reply: &Reply) {
     );
 }
 
-async fn account_of(world: &World, reply: &Reply) -> String {
-    success(reply);
-    let me = success(&world.admin.session(reply).get("/api/user/me").await);
+async fn account_of(fixture: &Fixture, reply: &Reply) -> String {
+    success(reply, 200);
+    let me = success(&fixture.admin.session(reply).get("/api/user/me").await, 200);
     text(&me, "/account/id").to_owned()
 }
 
@@ -54,22 +54,22 @@ async fn failures(account: &SeedAccount) -> usize {
 /// Two accounts can have users of the same address, each with its own password.
 #[tokio::test]
 async fn an_address_is_invited_accepted_and_removed_in_each_account_by_itself() {
-    let world = World::start().await;
-    let ((one, first), (two, second)) = (world.user(Role::Owner).await, world.user(Role::Owner).await);
-    success(&join(&world, &first, EMAIL, "what a stranger chose").await);
-    let joined = join(&world, &second, EMAIL, PASSWORD).await;
-    assert_eq!(account_of(&world, &joined).await, two.account.id);
+    let fixture = Fixture::start().await;
+    let ((one, first), (two, second)) = (fixture.user(Role::Owner).await, fixture.user(Role::Owner).await);
+    success(&join(&fixture, &first, EMAIL, "what a stranger chose").await, 200);
+    let joined = join(&fixture, &second, EMAIL, PASSWORD).await;
+    assert_eq!(account_of(&fixture, &joined).await, two.account.id);
     // Each password signs in to its account.
     let of_stranger = json!({ "password": "what a stranger chose" });
     assert_eq!(
-        account_of(&world, &login(&world, of_stranger.clone()).await).await,
+        account_of(&fixture, &login(&fixture, of_stranger.clone()).await).await,
         one.account.id
     );
-    let mine = login(&world, json!({})).await;
-    assert_eq!(account_of(&world, &mine).await, two.account.id);
-    let mine = world.admin.session(&mine);
+    let mine = login(&fixture, json!({})).await;
+    assert_eq!(account_of(&fixture, &mine).await, two.account.id);
+    let mine = fixture.admin.session(&mine);
     // The other account's user, password and removal do not affect this one.
-    let team = success(&first.get("/api/user/team").await);
+    let team = success(&first.get("/api/user/team").await, 200);
     let stranger = team["users"]
         .as_array()
         .unwrap()
@@ -77,33 +77,33 @@ async fn an_address_is_invited_accepted_and_removed_in_each_account_by_itself() 
         .find(|user| user["email"] == json!(EMAIL));
     let path = format!("/api/user/team/{}", text(stranger.unwrap(), "/id"));
     problem(&second.delete(&path).await, 404, "NOT_FOUND");
-    success(&first.delete(&path).await);
-    success(&mine.get("/api/user/me").await);
-    problem(&login(&world, of_stranger).await, 401, "INVALID_CREDENTIALS");
+    success(&first.delete(&path).await, 200);
+    success(&mine.get("/api/user/me").await, 200);
+    problem(&login(&fixture, of_stranger).await, 401, "INVALID_CREDENTIALS");
     assert_eq!(
-        account_of(&world, &login(&world, json!({})).await).await,
+        account_of(&fixture, &login(&fixture, json!({})).await).await,
         two.account.id
     );
     // One account cannot invite the address twice.
     let body = json!({ "email": EMAIL, "role": "viewer" });
     let reply = second.post("/api/user/invitations", body.clone()).await;
     problem(&reply, 409, "CONFLICT");
-    success(&first.post("/api/user/invitations", body).await);
+    success(&first.post("/api/user/invitations", body).await, 200);
 }
 
 #[tokio::test]
 async fn one_password_in_several_accounts_asks_which() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     let (mut accounts, mut bosses) = (Vec::new(), Vec::new());
     for _ in 0..3 {
-        let (owner, boss) = world.user(Role::Owner).await;
+        let (owner, boss) = fixture.user(Role::Owner).await;
         accounts.push(owner.account);
         bosses.push(boss);
     }
     for (boss, password) in bosses.iter().zip([PASSWORD, PASSWORD, "of the third account"]) {
-        success(&join(&world, boss, EMAIL, password).await);
+        success(&join(&fixture, boss, EMAIL, password).await, 200);
     }
-    let ambiguous = login(&world, json!({})).await;
+    let ambiguous = login(&fixture, json!({})).await;
     which_account(&ambiguous);
     let two: Vec<Value> = accounts[..2]
         .iter()
@@ -111,11 +111,11 @@ async fn one_password_in_several_accounts_asks_which() {
         .collect();
     assert_fields!(ambiguous.json(), { "accounts": two }, "those that the password opens, and no other");
     for account in &accounts[..2] {
-        let reply = login(&world, json!({ "account": account.id })).await;
-        assert_eq!(account_of(&world, &reply).await, account.id);
+        let reply = login(&fixture, json!({ "account": account.id })).await;
+        assert_eq!(account_of(&fixture, &reply).await, account.id);
     }
     // Without the right password no answer names an account.
-    let unknown = world.try_login("nobody@example.com", "wrong password").await;
+    let unknown = fixture.try_login("nobody@example.com", "wrong password").await;
     let mut reported = vec![unknown.text()];
     problem(&unknown, 401, "INVALID_CREDENTIALS");
     for more in [
@@ -124,14 +124,14 @@ async fn one_password_in_several_accounts_asks_which() {
         json!({ "account": "acct_none" }),
         json!({ "account": "acct 1/../x" }),
     ] {
-        let reply = login(&world, more).await;
+        let reply = login(&fixture, more).await;
         problem(&reply, 401, "INVALID_CREDENTIALS");
         reported.push(reply.text());
     }
     reported.dedup();
     assert_eq!(reported.len(), 1, "{reported:?}");
     for bad in [json!({ "account": 5 }), json!({ "account": "x".repeat(65) })] {
-        assert!(problem(&login(&world, bad).await, 400, "VALIDATION").contains("account"));
+        assert!(problem(&login(&fixture, bad).await, 400, "VALIDATION").contains("account"));
     }
     // A wrong password counts as a failure in every account; if the request names one, in that account only.
     assert_eq!(failures(&accounts[0]).await, 1);
@@ -140,106 +140,109 @@ async fn one_password_in_several_accounts_asks_which() {
 
 #[tokio::test]
 async fn the_second_factor_is_that_of_the_account_and_no_code_is_used_up_before() {
-    let world = World::start().await;
-    let ((one, first), (two, second)) = (world.user(Role::Owner).await, world.user(Role::Owner).await);
-    let joined = join(&world, &first, EMAIL, PASSWORD).await;
-    let mine = world.admin.session(&joined);
-    success(&join(&world, &second, EMAIL, PASSWORD).await);
+    let fixture = Fixture::start().await;
+    let ((one, first), (two, second)) = (fixture.user(Role::Owner).await, fixture.user(Role::Owner).await);
+    let joined = join(&fixture, &first, EMAIL, PASSWORD).await;
+    let mine = fixture.admin.session(&joined);
+    success(&join(&fixture, &second, EMAIL, PASSWORD).await, 200);
     let (_, codes) = enable_with(&mine, PASSWORD).await;
     let recovery = &codes[0];
     for more in [json!({}), json!({ "totp": recovery })] {
-        which_account(&login(&world, more).await);
+        which_account(&login(&fixture, more).await);
     }
-    let reply = login(&world, json!({ "account": one.account.id })).await;
+    let reply = login(&fixture, json!({ "account": one.account.id })).await;
     problem(&reply, 401, "TOTP_REQUIRED");
-    let reply = login(&world, json!({ "account": two.account.id })).await;
-    assert_eq!(account_of(&world, &reply).await, two.account.id);
+    let reply = login(&fixture, json!({ "account": two.account.id })).await;
+    assert_eq!(account_of(&fixture, &reply).await, two.account.id);
     let with = json!({ "account": one.account.id, "totp": recovery });
-    let reply = login(&world, with.clone()).await;
+    let reply = login(&fixture, with.clone()).await;
     assert_eq!(
-        account_of(&world, &reply).await,
+        account_of(&fixture, &reply).await,
         one.account.id,
         "the code was not used up"
     );
-    problem(&login(&world, with).await, 401, "INVALID_CREDENTIALS");
+    problem(&login(&fixture, with).await, 401, "INVALID_CREDENTIALS");
 }
 
 /// Ten attempts at the user in one account lock that user, and leave the same person's other users alone.
 #[tokio::test]
 async fn each_account_of_an_e_mail_has_its_own_attempts() {
-    let world = World::start().await;
-    let ((one, first), (two, second)) = (world.user(Role::Owner).await, world.user(Role::Owner).await);
-    success(&join(&world, &first, EMAIL, PASSWORD).await);
-    success(&join(&world, &second, EMAIL, PASSWORD).await);
+    let fixture = Fixture::start().await;
+    let ((one, first), (two, second)) = (fixture.user(Role::Owner).await, fixture.user(Role::Owner).await);
+    success(&join(&fixture, &first, EMAIL, PASSWORD).await, 200);
+    success(&join(&fixture, &second, EMAIL, PASSWORD).await, 200);
     let named = |account: &SeedAccount| json!({ "account": account.id });
     let wrong = |account: &SeedAccount| json!({ "password": "wrong password", "account": account.id });
     for _ in 0..10 {
         problem(
-            &login(&world, wrong(&one.account)).await,
+            &login(&fixture, wrong(&one.account)).await,
             401,
             "INVALID_CREDENTIALS",
         );
     }
-    problem(&login(&world, named(&one.account)).await, 429, "LOGIN_LOCKED");
-    success(&login(&world, named(&two.account)).await);
+    problem(&login(&fixture, named(&one.account)).await, 429, "LOGIN_LOCKED");
+    success(&login(&fixture, named(&two.account)).await, 200);
     let user = format!("{EMAIL} {}", one.account.id);
     assert_eq!(
-        world
+        fixture
             .redis
             .command::<i64>(&["LLEN", &attempts(Tries::LoginAccount, &user)]),
         10
     );
     // A sign-in without an account skips the locked one, and the answer does not mention it.
-    let reply = login(&world, json!({})).await;
-    assert_eq!(account_of(&world, &reply).await, two.account.id);
+    let reply = login(&fixture, json!({})).await;
+    assert_eq!(account_of(&fixture, &reply).await, two.account.id);
     for _ in 0..10 {
-        let reply = login(&world, json!({ "password": "wrong password" })).await;
+        let reply = login(&fixture, json!({ "password": "wrong password" })).await;
         problem(&reply, 429, "LOGIN_LOCKED");
         assert_eq!(reply.header("retry-after"), Some("900"));
     }
     // These were ten attempts at the e-mail, which lock every account.
-    problem(&login(&world, named(&two.account)).await, 429, "LOGIN_LOCKED");
+    problem(&login(&fixture, named(&two.account)).await, 429, "LOGIN_LOCKED");
 }
 
 /// Ten attempts at an account, and then one without: the answer is the same where the e-mail has a user in the account,
 /// where it has one elsewhere, and where it has none.
 #[tokio::test]
 async fn a_lock_does_not_tell_who_is_a_user_of_an_account() {
-    let world = World::start().await;
-    let ((one, first), (_, second)) = (world.user(Role::Owner).await, world.user(Role::Owner).await);
-    success(&join(&world, &first, EMAIL, PASSWORD).await);
-    success(&join(&world, &second, "elsewhere@example.com", PASSWORD).await);
+    let fixture = Fixture::start().await;
+    let ((one, first), (_, second)) = (fixture.user(Role::Owner).await, fixture.user(Role::Owner).await);
+    success(&join(&fixture, &first, EMAIL, PASSWORD).await, 200);
+    success(
+        &join(&fixture, &second, "elsewhere@example.com", PASSWORD).await,
+        200,
+    );
     for email in [EMAIL, "elsewhere@example.com", "nobody@example.com"] {
         let wrong = json!({ "email": email, "password": "wrong password" });
         let named = json!({ "email": email, "password": "wrong password", "account": one.account.id });
         for _ in 0..9 {
-            problem(&login(&world, named.clone()).await, 401, "INVALID_CREDENTIALS");
+            problem(&login(&fixture, named.clone()).await, 401, "INVALID_CREDENTIALS");
         }
-        problem(&login(&world, wrong.clone()).await, 401, "INVALID_CREDENTIALS");
-        problem(&login(&world, named.clone()).await, 401, "INVALID_CREDENTIALS");
-        problem(&login(&world, named).await, 429, "LOGIN_LOCKED");
-        let reply = login(&world, wrong).await;
+        problem(&login(&fixture, wrong.clone()).await, 401, "INVALID_CREDENTIALS");
+        problem(&login(&fixture, named.clone()).await, 401, "INVALID_CREDENTIALS");
+        problem(&login(&fixture, named).await, 429, "LOGIN_LOCKED");
+        let reply = login(&fixture, wrong).await;
         problem(&reply, 429, "LOGIN_LOCKED");
         assert_eq!(reply.header("retry-after"), Some("900"), "{email}");
     }
     let right = json!({ "email": "elsewhere@example.com" });
-    success(&login(&world, right).await);
+    success(&login(&fixture, right).await, 200);
 }
 
 /// An account does not learn what its people do elsewhere: a failed sign-in without an account records no IP address.
 #[tokio::test]
 async fn a_wrong_password_without_an_account_leaves_no_address() {
-    let world = World::start().await;
-    let ((one, first), (_, second)) = (world.user(Role::Owner).await, world.user(Role::Owner).await);
-    success(&join(&world, &first, EMAIL, PASSWORD).await);
+    let fixture = Fixture::start().await;
+    let ((one, first), (_, second)) = (fixture.user(Role::Owner).await, fixture.user(Role::Owner).await);
+    success(&join(&fixture, &first, EMAIL, PASSWORD).await, 200);
     let wrong = json!({ "password": "wrong password" });
     // The same with one user and with two.
-    problem(&login(&world, wrong.clone()).await, 401, "INVALID_CREDENTIALS");
-    success(&join(&world, &second, EMAIL, "another password").await);
-    problem(&login(&world, wrong.clone()).await, 401, "INVALID_CREDENTIALS");
+    problem(&login(&fixture, wrong.clone()).await, 401, "INVALID_CREDENTIALS");
+    success(&join(&fixture, &second, EMAIL, "another password").await, 200);
+    problem(&login(&fixture, wrong.clone()).await, 401, "INVALID_CREDENTIALS");
     let named = json!({ "password": "wrong password", "account": one.account.id });
-    problem(&login(&world, named).await, 401, "INVALID_CREDENTIALS");
-    let logs = success(&first.get("/api/v1/audit").await)["logs"].clone();
+    problem(&login(&fixture, named).await, 401, "INVALID_CREDENTIALS");
+    let logs = success(&first.get("/api/v1/audit").await, 200)["logs"].clone();
     let failed = logs.as_array().unwrap().iter();
     let failed = failed.filter(|entry| entry["type"] == json!("user.login_failed"));
     let addresses: Vec<&Value> = failed.map(|entry| &entry["data"]["ip"]).collect();
@@ -252,9 +255,12 @@ async fn a_wrong_password_without_an_account_leaves_no_address() {
 
 #[tokio::test]
 async fn the_operator_names_the_account_where_there_are_several() {
-    let world = World::start().await;
-    let (one, two) = (world.seed.account("free").await, world.seed.account("free").await);
-    let cli = harness::Cli::new(crate::fixture::BINARY, world.redis.url());
+    let fixture = Fixture::start().await;
+    let (one, two) = (
+        fixture.seed.account("free").await,
+        fixture.seed.account("free").await,
+    );
+    let cli = harness::Cli::new(crate::fixture::BINARY, fixture.redis.url());
     for account in [&one, &two] {
         let id = &account.id;
         let create =
@@ -274,5 +280,5 @@ async fn the_operator_names_the_account_where_there_are_several() {
     let named = [&unlock[..], &["--account", &two.id]].concat();
     let done: Value = serde_json::from_str(&cli.run(&named).stdout).unwrap();
     assert_eq!(done["accountId"], json!(two.id), "{done}");
-    which_account(&login(&world, json!({})).await);
+    which_account(&login(&fixture, json!({})).await);
 }

@@ -1,6 +1,6 @@
 //! API keys that people make (decision D8).
 
-use crate::fixture::{World, problem, success, text};
+use crate::fixture::{Fixture, problem, success, text};
 use clock::now_ms;
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
@@ -11,13 +11,13 @@ use store::api_key::{API_KEYS_MAX, ApiKey};
 use store::script::change::Scope;
 
 async fn make(session: &SessionCaller, body: Value) -> Value {
-    success(&session.post("/api/v1/api-keys", body).await)
+    success(&session.post("/api/v1/api-keys", body).await, 200)
 }
 
 #[tokio::test]
 async fn a_key_works_at_once_as_requested() {
-    let world = World::start().await;
-    let (user, session) = world.user(Role::Admin).await;
+    let fixture = Fixture::start().await;
+    let (user, session) = fixture.user(Role::Admin).await;
     let made = make(&session, json!({})).await;
     let key = text(&made, "/key");
     assert!(key.starts_with("svc_live_") && key.len() == 73);
@@ -28,7 +28,7 @@ async fn a_key_works_at_once_as_requested() {
         "lastUsedAt": null, "createdBy": user.id,
     });
     assert_eq!(*shown, expected);
-    success(&world.admin.caller(key).get("/v1/agents").await);
+    success(&fixture.admin.caller(key).get("/v1/agents").await, 200);
 
     let soon = iso_from_ms(now_ms() + 1500);
     let body = json!({ "name": "Ci \u{1f916}", "mode": "test", "permissions": ["approve", "read", "read"],
@@ -40,17 +40,17 @@ async fn a_key_works_at_once_as_requested() {
     assert_eq!(shown["permissions"], json!(["read", "approve"]));
     assert_eq!(shown["allowIps"], json!(["10.0.0.0/8", "127.0.0.1/32"]));
     assert_fields!(shown, { "name": "Ci \u{1f916}", "expiresAt": soon });
-    let caller = world.admin.caller(short);
-    success(&caller.get("/v1/agents").await);
+    let caller = fixture.admin.caller(short);
+    success(&caller.get("/v1/agents").await, 200);
     let reply = caller.post("/v1/agents", json!({ "name": "a" })).await;
     problem(&reply, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
     tokio::time::sleep(std::time::Duration::from_millis(1700)).await;
     problem(&caller.get("/v1/agents").await, 401, "INVALID_API_KEY");
     let elsewhere = make(&session, json!({ "allowIps": ["192.0.2.0/24"] })).await;
-    let elsewhere = world.admin.caller(text(&elsewhere, "/key"));
+    let elsewhere = fixture.admin.caller(text(&elsewhere, "/key"));
     problem(&elsewhere.get("/v1/agents").await, 403, "IP_BLOCKED");
 
-    let list = success(&session.get("/v1/api-keys").await);
+    let list = success(&session.get("/v1/api-keys").await, 200);
     assert_eq!(list["total"], json!(3));
     let names: Vec<&str> = list["apiKeys"]
         .as_array()
@@ -59,14 +59,14 @@ async fn a_key_works_at_once_as_requested() {
         .map(|key| text(key, "/status"))
         .collect();
     assert_eq!(names, ["active", "expired", "active"], "newest first");
-    assert_fields!(success(&session.get("/v1/api-keys?mode=test").await), { "total": 1 });
+    assert_fields!(success(&session.get("/v1/api-keys?mode=test").await, 200), { "total": 1 });
     problem(&session.get("/v1/api-keys?mode=x").await, 400, "VALIDATION");
     assert!(!list.to_string().contains(key));
 
     // A session of either mode revokes every key of the account.
     let path = format!("/v1/api-keys/{}", text(&made, "/apiKey/keyId"));
-    success(&session.in_mode(Mode::Test).delete(&path).await);
-    let reply = world.admin.caller(key).get("/v1/agents").await;
+    success(&session.in_mode(Mode::Test).delete(&path).await, 200);
+    let reply = fixture.admin.caller(key).get("/v1/agents").await;
     problem(&reply, 401, "INVALID_API_KEY");
     problem(&session.delete(&path).await, 404, "NOT_FOUND");
     let audit = user.account.audit(Mode::Live).await;
@@ -86,11 +86,14 @@ async fn a_key_works_at_once_as_requested() {
 
 #[tokio::test]
 async fn keys_that_cannot_be_made_or_are_not_there() {
-    let world = World::start().await;
-    let (_, boss) = world.user(Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let (_, boss) = fixture.user(Role::Owner).await;
     make(&boss, json!({ "permissions": ["read", "write", "approve"] })).await;
-    let (_, stranger) = world.user(Role::Owner).await;
-    assert_eq!(success(&stranger.get("/v1/api-keys").await)["total"], json!(0));
+    let (_, stranger) = fixture.user(Role::Owner).await;
+    assert_eq!(
+        success(&stranger.get("/v1/api-keys").await, 200)["total"],
+        json!(0)
+    );
     for unknown in ["key_1", "x", "key_01KAH3V9J80123456789ABCDEF"] {
         let reply = boss.delete(&format!("/v1/api-keys/{unknown}")).await;
         problem(&reply, 404, "NOT_FOUND");
@@ -115,16 +118,16 @@ async fn keys_that_cannot_be_made_or_are_not_there() {
 
 #[tokio::test]
 async fn secrets_are_shown_once_and_are_nowhere() {
-    let world = World::on(Redis::start_durable(), |options| options).await;
-    let (_, session) = world.user(Role::Owner).await;
+    let fixture = Fixture::on(Redis::start_durable(), |options| options).await;
+    let (_, session) = fixture.user(Role::Owner).await;
     let made = make(&session, json!({ "name": "canary-name" })).await;
     let secret = text(&made, "/key").to_owned();
-    success(&world.admin.caller(&secret).get("/v1/agents").await);
+    success(&fixture.admin.caller(&secret).get("/v1/agents").await, 200);
     let invited = json!({ "email": "a@example.com", "role": "viewer" });
-    let invited = success(&session.post("/api/user/invitations", invited).await);
+    let invited = success(&session.post("/api/user/invitations", invited).await, 200);
     let token = text(&invited, "/link").rsplit_once('/').unwrap().1.to_owned();
     // The append-only file has every command that the store executed.
-    let files = std::fs::read_dir(world.redis.dir().join("appendonlydir")).unwrap();
+    let files = std::fs::read_dir(fixture.redis.dir().join("appendonlydir")).unwrap();
     let written: String = files
         .map(|file| std::fs::read(file.unwrap().path()).unwrap())
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -133,7 +136,7 @@ async fn secrets_are_shown_once_and_are_nowhere() {
         written.contains("canary-name"),
         "the searched files are those of the store"
     );
-    let logs = world.admin.logs();
+    let logs = fixture.admin.logs();
     let cookie = &session.cookie()["tollgate_session=".len()..];
     // A list shows the first four digits of a key.
     for hidden in [&secret[13..], cookie, session.csrf(), &token, TEST_PASSWORD] {
@@ -144,10 +147,10 @@ async fn secrets_are_shown_once_and_are_nowhere() {
 /// Revoked keys stay listed until their places are needed; then the oldest of them are removed.
 #[tokio::test]
 async fn revoked_keys_make_room_for_new_ones() {
-    let world = World::start().await;
-    let (user, session) = world.user(Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let (user, session) = fixture.user(Role::Owner).await;
     let keys = &user.account.keys;
-    let list = async |path: &str| success(&session.get(path).await)["apiKeys"].clone();
+    let list = async |path: &str| success(&session.get(path).await, 200)["apiKeys"].clone();
     let mut made = Vec::new();
     for name in ["a", "b", "c"] {
         made.push(make(&session, json!({ "name": name })).await);
@@ -167,32 +170,45 @@ async fn revoked_keys_make_room_for_new_ones() {
         fill.hset(keys.api_key(&id), "id", &id).ignore();
         fill.zadd(keys.api_keys(), &id, 1000 + n).ignore();
     }
-    let () = world.store.pipeline(&fill).await.unwrap();
+    let () = fixture.store.pipeline(&fill).await.unwrap();
     let full = async || problem(&session.post("/v1/api-keys", json!({})).await, 409, "CONFLICT");
     let sentence = full().await;
     assert!(sentence.contains("1000 API keys"), "{sentence}");
     for id in [b, a] {
-        success(&session.delete(&format!("/v1/api-keys/{id}")).await);
+        success(&session.delete(&format!("/v1/api-keys/{id}")).await, 200);
     }
     let listed = list("/v1/api-keys?limit=3&offset=997").await;
     let states = ["active", "revoked", "revoked"];
     assert_eq!([0, 1, 2].map(|n| text(&listed[n], "/status")), states);
 
     let d = make(&session, json!({ "name": "d" })).await;
-    success(&world.admin.caller(text(&d, "/key")).get("/v1/agents").await);
+    success(
+        &fixture.admin.caller(text(&d, "/key")).get("/v1/agents").await,
+        200,
+    );
     let listed = list("/v1/api-keys?limit=3&offset=997").await;
     assert_eq!(listed[2]["keyId"], json!(b), "the oldest revoked key went");
     assert_eq!(listed[2]["status"], json!("revoked"));
     for gone in [&made[0], &made[1]] {
-        let caller = world.admin.caller(text(gone, "/key"));
+        let caller = fixture.admin.caller(text(gone, "/key"));
         problem(&caller.get("/v1/agents").await, 401, "INVALID_API_KEY");
     }
     let reply = session.delete(&format!("/v1/api-keys/{a}")).await;
     problem(&reply, 404, "NOT_FOUND");
-    success(&world.admin.caller(text(&made[2], "/key")).get("/v1/agents").await);
+    success(
+        &fixture
+            .admin
+            .caller(text(&made[2], "/key"))
+            .get("/v1/agents")
+            .await,
+        200,
+    );
     make(&session, json!({ "name": "e" })).await;
     full().await;
-    assert_eq!(success(&session.get("/v1/api-keys").await)["total"], json!(1000));
+    assert_eq!(
+        success(&session.get("/v1/api-keys").await, 200)["total"],
+        json!(1000)
+    );
 
     let audit = user.account.audit(Mode::Live).await;
     let of = |wanted: &str| {
@@ -214,7 +230,7 @@ async fn revoked_keys_make_room_for_new_ones() {
 
 /// Returns the status of a key as its owner sees it.
 async fn status(boss: &SessionCaller, key: &Value) -> String {
-    let list = success(&boss.get("/v1/api-keys?limit=200").await);
+    let list = success(&boss.get("/v1/api-keys?limit=200").await, 200);
     let keys = list["apiKeys"].as_array().unwrap();
     let found = keys.iter().find(|one| one["keyId"] == key["apiKey"]["keyId"]);
     text(found.expect("the key"), "/status").to_owned()
@@ -222,17 +238,17 @@ async fn status(boss: &SessionCaller, key: &Value) -> String {
 
 #[tokio::test]
 async fn who_is_removed_leaves_no_key_behind_unless_it_is_wanted() {
-    let world = World::start().await;
-    let (owner, boss) = world.user(Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let (owner, boss) = fixture.user(Role::Owner).await;
     for keeps in [false, true] {
-        let (leaver, session) = world.member(&owner.account, Role::Admin).await;
+        let (leaver, session) = fixture.member(&owner.account, Role::Admin).await;
         let live = make(&session, json!({ "name": "live" })).await;
         let test = make(&session, json!({ "name": "test", "mode": "test" })).await;
         let gone = make(&session, json!({ "name": "gone" })).await;
         let of_boss = make(&boss, json!({ "name": "of the boss" })).await;
         let path = format!("/v1/api-keys/{}", text(&gone, "/apiKey/keyId"));
-        success(&session.delete(&path).await);
-        let by: Value = world.cli(&["api-key", "list", "--account", &owner.account.id]);
+        success(&session.delete(&path).await, 200);
+        let by: Value = fixture.cli(&["api-key", "list", "--account", &owner.account.id]);
         let by_id = |id: &Value| {
             let keys = by["apiKeys"].as_array().unwrap();
             keys.iter().find(|key| key["keyId"] == *id).unwrap()["createdBy"].clone()
@@ -245,7 +261,7 @@ async fn who_is_removed_leaves_no_key_behind_unless_it_is_wanted() {
         let sentence = problem(&boss.delete(&wrong).await, 400, "VALIDATION");
         assert!(sentence.contains("keepApiKeys"), "{sentence}");
         let path = format!("/api/user/team/{}{query}", leaver.id);
-        let removed = success(&boss.delete(&path).await);
+        let removed = success(&boss.delete(&path).await, 200);
         let shown: Vec<(&str, &str)> = removed["apiKeys"]
             .as_array()
             .unwrap()
@@ -256,7 +272,7 @@ async fn who_is_removed_leaves_no_key_behind_unless_it_is_wanted() {
         assert_eq!(shown, [("test", state), ("live", state)], "{removed}");
         for key in [&live, &test] {
             assert_eq!(status(&boss, key).await, state);
-            let reply = world.admin.caller(text(key, "/key")).get("/v1/agents").await;
+            let reply = fixture.admin.caller(text(key, "/key")).get("/v1/agents").await;
             assert_eq!(reply.status == 200, keeps, "{}", reply.text());
         }
         assert_eq!(status(&boss, &of_boss).await, "active");
@@ -275,27 +291,27 @@ async fn who_is_removed_leaves_no_key_behind_unless_it_is_wanted() {
 /// them.
 #[tokio::test]
 async fn a_demotion_revokes_the_keys_of_the_user() {
-    let world = World::start().await;
-    let (owner, boss) = world.user(Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let (owner, boss) = fixture.user(Role::Owner).await;
     for (role, query, state) in [
         ("owner", "", "active"),
         ("viewer", "", "revoked"),
         ("manager", "", "revoked"),
         ("manager", "?keepApiKeys=true", "active"),
     ] {
-        let (member, session) = world.member(&owner.account, Role::Admin).await;
+        let (member, session) = fixture.member(&owner.account, Role::Admin).await;
         let live = make(&session, json!({ "name": "live" })).await;
         let test = make(&session, json!({ "name": "test", "mode": "test" })).await;
         let of_boss = make(&boss, json!({ "name": "of the boss" })).await;
         let path = format!("/api/user/team/{}{query}", member.id);
-        let changed = success(&boss.patch(&path, json!({ "role": role })).await);
+        let changed = success(&boss.patch(&path, json!({ "role": role })).await, 200);
         assert_eq!(changed["user"]["role"], json!(role), "{changed}");
         let named = changed["apiKeys"].as_array().unwrap();
         assert!(named.iter().all(|key| key["status"] == json!(state)), "{changed}");
         assert_eq!(named.len(), if role == "owner" { 0 } else { 2 }, "{changed}");
         for key in [&live, &test] {
             assert_eq!(status(&boss, key).await, state);
-            let reply = world.admin.caller(text(key, "/key")).get("/v1/agents").await;
+            let reply = fixture.admin.caller(text(key, "/key")).get("/v1/agents").await;
             assert_eq!(reply.status == 200, state == "active", "{}", reply.text());
         }
         assert_eq!(status(&boss, &of_boss).await, "active");
@@ -317,20 +333,20 @@ async fn a_demotion_revokes_the_keys_of_the_user() {
             "--role",
             role,
         ];
-        world.cli(&args)
+        fixture.cli(&args)
     };
     for role in ["manager", "viewer"] {
         for is_operator in [false, true] {
-            let (member, session) = world.member(&owner.account, Role::Admin).await;
+            let (member, session) = fixture.member(&owner.account, Role::Admin).await;
             let key = make(&session, json!({})).await;
             let path = format!("/api/user/team/{}", member.id);
             let keeping = format!("{path}?keepApiKeys=true");
-            let kept = success(&boss.patch(&keeping, json!({ "role": "manager" })).await);
+            let kept = success(&boss.patch(&keeping, json!({ "role": "manager" })).await, 200);
             assert_eq!(kept["apiKeys"][0]["status"], "active", "{kept}");
             let ids = match is_operator {
                 true => by_operator(&member.email, role)["revokedApiKeys"].clone(),
                 false => {
-                    let changed = success(&boss.patch(&path, json!({ "role": role })).await);
+                    let changed = success(&boss.patch(&path, json!({ "role": role })).await, 200);
                     json!([changed["apiKeys"][0]["keyId"]])
                 }
             };
@@ -338,7 +354,7 @@ async fn a_demotion_revokes_the_keys_of_the_user() {
             assert_eq!(status(&boss, &key).await, "revoked");
         }
     }
-    let (member, _) = world.member(&owner.account, Role::Admin).await;
+    let (member, _) = fixture.member(&owner.account, Role::Admin).await;
     let wrong = format!("/api/user/team/{}?keepApiKeys=perhaps", member.id);
     let sentence = problem(
         &boss.patch(&wrong, json!({ "role": "viewer" })).await,
@@ -352,19 +368,19 @@ async fn a_demotion_revokes_the_keys_of_the_user() {
 /// user made since.
 #[tokio::test]
 async fn a_late_revocation_leaves_the_keys_made_since() {
-    let world = World::start().await;
-    let (owner, boss) = world.user(Role::Owner).await;
-    let (member, session) = world.member(&owner.account, Role::Admin).await;
+    let fixture = Fixture::start().await;
+    let (owner, boss) = fixture.user(Role::Owner).await;
+    let (member, session) = fixture.member(&owner.account, Role::Admin).await;
     let path = format!("/api/user/team/{}?keepApiKeys=true", member.id);
     let before = make(&session, json!({})).await;
-    success(&boss.patch(&path, json!({ "role": "manager" })).await);
-    let last_key = ApiKey::last_number(&world.store, &owner.account.keys)
+    success(&boss.patch(&path, json!({ "role": "manager" })).await, 200);
+    let last_key = ApiKey::last_number(&fixture.store, &owner.account.keys)
         .await
         .unwrap();
-    success(&boss.patch(&path, json!({ "role": "admin" })).await);
+    success(&boss.patch(&path, json!({ "role": "admin" })).await, 200);
     let since = make(&session, json!({ "mode": "test" })).await;
     let (scope, mut revoked) = (Scope::live(&owner.account.id, &owner.id), Vec::new());
-    revoke_made_by(&world.store, &scope, &member.id, last_key, &mut revoked)
+    revoke_made_by(&fixture.store, &scope, &member.id, last_key, &mut revoked)
         .await
         .unwrap();
     assert_eq!(json!(revoked), json!([before["apiKey"]["keyId"]]));
@@ -375,8 +391,8 @@ async fn a_late_revocation_leaves_the_keys_made_since() {
 /// A refused removal revokes no keys.
 #[tokio::test]
 async fn the_last_owner_stays_with_the_keys() {
-    let world = World::start().await;
-    let (owner, boss) = world.user(Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let (owner, boss) = fixture.user(Role::Owner).await;
     let key = make(&boss, json!({})).await;
     let path = format!("/api/user/team/{}", owner.id);
     problem(&boss.delete(&path).await, 409, "LAST_OWNER");

@@ -1,6 +1,6 @@
 //! Effects of `tollgate-admin user` on a running server.
 
-use crate::fixture::{BINARY, World, problem, success};
+use crate::fixture::{BINARY, Fixture, problem, success};
 use domain::mode::Mode;
 use harness::{Cli, CliOutput, Role, TEST_PASSWORD, assert_fields};
 use serde_json::json;
@@ -12,9 +12,9 @@ fn run(cli: &Cli, args: &[&str], stdin: &str) -> CliOutput {
 
 #[tokio::test]
 async fn the_operator_creates_lists_changes_and_removes_users() {
-    let world = World::start().await;
-    let cli = Cli::new(BINARY, world.redis.url());
-    let (owner, boss) = world.user(Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let cli = Cli::new(BINARY, fixture.redis.url());
+    let (owner, boss) = fixture.user(Role::Owner).await;
     let account = owner.account.id.as_str();
     let email = ["--email", "Ann@Example.com"];
     let create = [
@@ -25,7 +25,10 @@ async fn the_operator_creates_lists_changes_and_removes_users() {
     .concat();
     let made = run(&cli, &create, "a password of hers\n").document(0);
     let id = made["userId"].clone();
-    let session = world.admin.sign_in("ann@example.com", "a password of hers").await;
+    let session = fixture
+        .admin
+        .sign_in("ann@example.com", "a password of hers")
+        .await;
     let list = run(&cli, &["list", "--account", account], "").document(0);
     assert_eq!(list["total"], json!(2));
     assert_fields!(list["users"][0], { "userId": id, "role": "viewer" });
@@ -38,12 +41,12 @@ async fn the_operator_creates_lists_changes_and_removes_users() {
 
     let set = [&["set-role"], &email[..], &["--role", "admin"]].concat();
     assert_eq!(run(&cli, &set, "").document(0)["role"], json!("admin"));
-    success(&session.post("/v1/agents", json!({ "name": "a" })).await);
+    success(&session.post("/v1/agents", json!({ "name": "a" })).await, 200);
     let reset = [&["reset-password"], &email[..], &["--password-stdin"]].concat();
     assert_eq!(run(&cli, &reset, "short").document(2)["code"], json!("USAGE"));
     assert_eq!(run(&cli, &reset, "a newer password\n").document(0)["userId"], id);
     problem(&session.get("/api/user/me").await, 401, "SESSION_REQUIRED");
-    let session = world.admin.sign_in("ann@example.com", "a newer password").await;
+    let session = fixture.admin.sign_in("ann@example.com", "a newer password").await;
     let remove = [&["remove"], &email[..]].concat();
     assert_eq!(run(&cli, &remove, "").document(0)["removed"], json!(true));
     problem(&session.get("/api/user/me").await, 401, "SESSION_REQUIRED");
@@ -57,7 +60,7 @@ async fn the_operator_creates_lists_changes_and_removes_users() {
     )
     .document(1);
     assert_eq!(last["code"], json!("LAST_OWNER"));
-    success(&boss.get("/api/user/me").await);
+    success(&boss.get("/api/user/me").await, 200);
     let kinds = owner.account.audit(Mode::Live).await;
     let kinds: Vec<&str> = kinds
         .iter()
@@ -80,26 +83,26 @@ async fn the_operator_creates_lists_changes_and_removes_users() {
 
 #[tokio::test]
 async fn the_operator_helps_who_cannot_sign_in() {
-    let world = World::start().await;
-    let cli = Cli::new(BINARY, world.redis.url());
-    let (user, session) = world.user(Role::Viewer).await;
+    let fixture = Fixture::start().await;
+    let cli = Cli::new(BINARY, fixture.redis.url());
+    let (user, session) = fixture.user(Role::Viewer).await;
     let email = ["--email", user.email.as_str()];
     for _ in 0..11 {
-        world.try_login(&user.email, "not the password").await;
+        fixture.try_login(&user.email, "not the password").await;
     }
-    let reply = world.try_login(&user.email, TEST_PASSWORD).await;
+    let reply = fixture.try_login(&user.email, TEST_PASSWORD).await;
     problem(&reply, 429, "LOGIN_LOCKED");
     let unlock = [&["unlock"], &email[..]].concat();
     assert_eq!(run(&cli, &unlock, "").document(0)["unlocked"], json!(true));
-    world.sign_in(&user).await;
+    fixture.sign_in(&user).await;
 
     let body = json!({ "password": TEST_PASSWORD });
-    let begun = success(&session.post("/api/user/totp", body).await);
+    let begun = success(&session.post("/api/user/totp", body).await, 200);
     let secret = begun["secret"].as_str().unwrap();
     let code = crate::factors::code_at(secret, clock::now_ms());
     let body = json!({ "code": code });
-    success(&session.post("/api/user/totp/confirm", body).await);
-    let reply = world.try_login(&user.email, TEST_PASSWORD).await;
+    success(&session.post("/api/user/totp/confirm", body).await, 200);
+    let reply = fixture.try_login(&user.email, TEST_PASSWORD).await;
     problem(&reply, 401, "TOTP_REQUIRED");
     // A link does not bypass the second factor.
     let link = run(&cli, &[&["reset-password"], &email[..]].concat(), "").document(0);
@@ -111,7 +114,7 @@ async fn the_operator_helps_who_cannot_sign_in() {
         .1
         .to_owned();
     let reset = json!({ "token": token, "newPassword": "a new password" });
-    let nobody = world.admin.caller("");
+    let nobody = fixture.admin.caller("");
     // A request without a code guesses none, so there are as many as one likes.
     for _ in 0..11 {
         let reply = nobody.post("/api/user/password/reset", reset.clone()).await;
@@ -124,7 +127,7 @@ async fn the_operator_helps_who_cannot_sign_in() {
     let disable = [&["disable-totp"], &email[..]].concat();
     assert_eq!(run(&cli, &disable, "").document(0)["totpEnabled"], json!(false));
     problem(&session.get("/api/user/me").await, 401, "SESSION_REQUIRED");
-    success(&world.try_login(&user.email, TEST_PASSWORD).await);
+    success(&fixture.try_login(&user.email, TEST_PASSWORD).await, 200);
     let reply = nobody.post("/api/user/password/reset", reset).await;
     problem(&reply, 404, "NOT_FOUND");
 }

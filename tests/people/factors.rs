@@ -1,6 +1,6 @@
 //! The second factor: codes, each used once; recovery codes; the master key that seals its secret.
 
-use crate::fixture::{BINARY, World, problem, success, text};
+use crate::fixture::{BINARY, Fixture, problem, success, text};
 use clock::now_ms;
 use data_encoding::BASE32_NOPAD;
 use domain::mode::Mode;
@@ -33,12 +33,12 @@ fn next_code(secret: &str) -> String {
     code_at(secret, now_ms() + 30_000)
 }
 
-async fn login(world: &World, user: &SeedUser, totp: Option<&str>) -> Reply {
+async fn login(fixture: &Fixture, user: &SeedUser, totp: Option<&str>) -> Reply {
     let mut body = json!({ "email": user.email, "password": TEST_PASSWORD });
     if let Some(code) = totp {
         body["totp"] = json!(code);
     }
-    world.admin.login(&body).await
+    fixture.admin.login(&body).await
 }
 
 /// Sets a second factor up. Returns its secret and the recovery codes.
@@ -49,11 +49,11 @@ async fn enable(session: &SessionCaller) -> (String, Vec<String>) {
 /// Sets a second factor up for a user with this password.
 pub async fn enable_with(session: &SessionCaller, password: &str) -> (String, Vec<String>) {
     let body = json!({ "password": password });
-    let begun = success(&session.post("/api/user/totp", body).await);
+    let begun = success(&session.post("/api/user/totp", body).await, 200);
     let secret = text(&begun, "/secret").to_owned();
     let code = code_at(&secret, now_ms());
     let body = json!({ "code": code });
-    let done = success(&session.post("/api/user/totp/confirm", body).await);
+    let done = success(&session.post("/api/user/totp/confirm", body).await, 200);
     let codes = done["recoveryCodes"].as_array().unwrap().iter();
     let codes = codes.map(|code| code.as_str().unwrap().to_owned()).collect();
     (secret, codes)
@@ -61,9 +61,9 @@ pub async fn enable_with(session: &SessionCaller, password: &str) -> (String, Ve
 
 #[tokio::test]
 async fn a_second_factor_is_set_up_and_required() {
-    let world = World::start().await;
-    let (user, session) = world.user(Role::Owner).await;
-    let other = world.sign_in(&user).await;
+    let fixture = Fixture::start().await;
+    let (user, session) = fixture.user(Role::Owner).await;
+    let other = fixture.sign_in(&user).await;
     let confirm = async |code: &str| {
         session
             .post("/api/user/totp/confirm", json!({ "code": code }))
@@ -82,7 +82,7 @@ async fn a_second_factor_is_set_up_and_required() {
     }
     problem(&confirm("000000").await, 409, "CONFLICT");
     let body = json!({ "password": TEST_PASSWORD });
-    let begun = success(&session.post("/api/user/totp", body).await);
+    let begun = success(&session.post("/api/user/totp", body).await, 200);
     let secret = text(&begun, "/secret");
     let url = text(&begun, "/otpauthUrl");
     assert!(
@@ -91,57 +91,61 @@ async fn a_second_factor_is_set_up_and_required() {
     );
     assert!(text(&begun, "/qrSvg").contains("<svg"));
     let body = json!({ "password": TEST_PASSWORD });
-    let again = success(&session.post("/api/user/totp", body).await);
+    let again = success(&session.post("/api/user/totp", body).await, 200);
     assert_ne!(text(&again, "/secret"), secret, "a new beginning");
     let secret = text(&again, "/secret");
     // An unconfirmed factor is not required.
-    success(&login(&world, &user, None).await);
+    success(&login(&fixture, &user, None).await, 200);
     let right = code_at(secret, now_ms());
     let wrong = if right == "000000" { "000001" } else { "000000" };
     problem(&confirm(wrong).await, 401, "INVALID_CREDENTIALS");
     let reply = confirm(&code_at(text(&begun, "/secret"), now_ms())).await;
     problem(&reply, 401, "INVALID_CREDENTIALS");
-    let done = success(&confirm(&right).await);
+    let done = success(&confirm(&right).await, 200);
     assert_eq!(done["recoveryCodes"].as_array().unwrap().len(), 10);
     let body = json!({ "password": TEST_PASSWORD });
     problem(&session.post("/api/user/totp", body).await, 409, "CONFLICT");
     problem(&confirm(&right).await, 409, "CONFLICT");
-    success(&session.get("/api/user/me").await);
+    success(&session.get("/api/user/me").await, 200);
     problem(&other.get("/api/user/me").await, 401, "SESSION_REQUIRED");
 
-    problem(&login(&world, &user, None).await, 401, "TOTP_REQUIRED");
-    problem(&login(&world, &user, Some("")).await, 401, "INVALID_CREDENTIALS");
-    let reply = login(&world, &user, Some(wrong)).await;
+    problem(&login(&fixture, &user, None).await, 401, "TOTP_REQUIRED");
+    problem(
+        &login(&fixture, &user, Some("")).await,
+        401,
+        "INVALID_CREDENTIALS",
+    );
+    let reply = login(&fixture, &user, Some(wrong)).await;
     problem(&reply, 401, "INVALID_CREDENTIALS");
     let stale = code_at(secret, now_ms() - 90_000);
-    let reply = login(&world, &user, Some(&stale)).await;
+    let reply = login(&fixture, &user, Some(&stale)).await;
     problem(&reply, 401, "INVALID_CREDENTIALS");
     let body = json!({ "email": user.email, "password": "not the password", "totp": next_code(secret) });
-    problem(&world.admin.login(&body).await, 401, "INVALID_CREDENTIALS");
+    problem(&fixture.admin.login(&body).await, 401, "INVALID_CREDENTIALS");
     let code = next_code(secret);
-    let inside = success(&login(&world, &user, Some(&code)).await);
+    let inside = success(&login(&fixture, &user, Some(&code)).await, 200);
     assert_eq!(inside["user"]["totpEnabled"], json!(true));
     let text = format!("{:?}", user.account.audit(Mode::Live).await);
     assert!(text.contains("user.totp_enabled") && !text.contains(secret));
-    let record: String = world
+    let record: String = fixture
         .redis
         .command(&["HGET", &user.account.keys.users(), &user.email]);
-    assert!(!record.contains(secret) && !world.admin.logs().contains(secret));
+    assert!(!record.contains(secret) && !fixture.admin.logs().contains(secret));
 
     // Off again, with the password only; the other sessions end.
-    let third = world
+    let third = fixture
         .admin
-        .session(&login(&world, &user, Some(&text_of_recovery(&done))).await);
+        .session(&login(&fixture, &user, Some(&text_of_recovery(&done))).await);
     let disable = async |password: &str| {
         session
             .post("/api/user/totp/disable", json!({ "password": password }))
             .await
     };
     problem(&disable("not the password").await, 401, "INVALID_CREDENTIALS");
-    success(&disable(TEST_PASSWORD).await);
+    success(&disable(TEST_PASSWORD).await, 200);
     problem(&third.get("/api/user/me").await, 401, "SESSION_REQUIRED");
-    success(&login(&world, &user, None).await);
-    success(&disable(TEST_PASSWORD).await);
+    success(&login(&fixture, &user, None).await, 200);
+    success(&disable(TEST_PASSWORD).await, 200);
 }
 
 fn text_of_recovery(done: &serde_json::Value) -> String {
@@ -150,37 +154,37 @@ fn text_of_recovery(done: &serde_json::Value) -> String {
 
 #[tokio::test]
 async fn a_code_is_used_once_also_at_the_same_moment() {
-    let world = World::start().await;
-    let (user, session) = world.user(Role::Viewer).await;
+    let fixture = Fixture::start().await;
+    let (user, session) = fixture.user(Role::Viewer).await;
     let (secret, recovery) = enable(&session).await;
     let spent = code_at(&secret, now_ms());
-    let reply = login(&world, &user, Some(&spent)).await;
+    let reply = login(&fixture, &user, Some(&spent)).await;
     problem(&reply, 401, "INVALID_CREDENTIALS");
     let code = next_code(&secret);
-    let at_once = join_all((0..5).map(|_| login(&world, &user, Some(&code)))).await;
+    let at_once = join_all((0..5).map(|_| login(&fixture, &user, Some(&code)))).await;
     let inside = at_once.iter().filter(|reply| reply.status == 200).count();
     assert_eq!(inside, 1);
-    let reply = login(&world, &user, Some(&code)).await;
+    let reply = login(&fixture, &user, Some(&code)).await;
     problem(&reply, 401, "INVALID_CREDENTIALS");
 
     // Recovery codes, in any spelling; each works once.
     let key = attempts(Tries::Login, &user.email);
     for code in &recovery[..9] {
         // Wrong codes stay counted, so the counter is reset.
-        world.redis.command::<i64>(&["DEL", &key]);
+        fixture.redis.command::<i64>(&["DEL", &key]);
         let typed = format!(" {} ", code.to_uppercase().replace('-', ""));
-        success(&login(&world, &user, Some(&typed)).await);
-        let reply = login(&world, &user, Some(code)).await;
+        success(&login(&fixture, &user, Some(&typed)).await, 200);
+        let reply = login(&fixture, &user, Some(code)).await;
         problem(&reply, 401, "INVALID_CREDENTIALS");
     }
-    let at_once = join_all((0..5).map(|_| login(&world, &user, Some(&recovery[9])))).await;
+    let at_once = join_all((0..5).map(|_| login(&fixture, &user, Some(&recovery[9])))).await;
     let inside = at_once.iter().filter(|reply| reply.status == 200).count();
     assert_eq!(inside, 1);
-    let reply = login(&world, &user, Some(&recovery[0])).await;
+    let reply = login(&fixture, &user, Some(&recovery[0])).await;
     problem(&reply, 401, "INVALID_CREDENTIALS");
     let audit = format!("{:?}", user.account.audit(Mode::Live).await);
     assert!(recovery.iter().all(|code| !audit.contains(code)));
-    let record: String = world
+    let record: String = fixture
         .redis
         .command(&["HGET", &user.account.keys.users(), &user.email]);
     assert!(recovery.iter().all(|code| !record.contains(code)), "{record}");
@@ -188,8 +192,8 @@ async fn a_code_is_used_once_also_at_the_same_moment() {
 
 #[tokio::test]
 async fn codes_are_guessed_as_often_as_passwords() {
-    let world = World::start().await;
-    let (user, session) = world.user(Role::Viewer).await;
+    let fixture = Fixture::start().await;
+    let (user, session) = fixture.user(Role::Viewer).await;
     let (secret, _) = enable(&session).await;
     let wrong = ["000000", "000001", "000002", "000003"];
     let possible: Vec<String> = (0..4)
@@ -199,17 +203,17 @@ async fn codes_are_guessed_as_often_as_passwords() {
         .iter()
         .find(|code| !possible.contains(&(**code).to_owned()))
         .unwrap();
-    let guesses = join_all((0..30).map(|_| login(&world, &user, Some(wrong)))).await;
+    let guesses = join_all((0..30).map(|_| login(&fixture, &user, Some(wrong)))).await;
     let checked = guesses.iter().filter(|reply| reply.status == 401).count();
     assert_eq!(checked, 10, "a right password alone gives no attempt back");
-    let locked = login(&world, &user, Some(&next_code(&secret))).await;
+    let locked = login(&fixture, &user, Some(&next_code(&secret))).await;
     problem(&locked, 429, "LOGIN_LOCKED");
 }
 
 #[tokio::test]
 async fn a_stolen_session_cannot_guess_the_password() {
-    let world = World::start().await;
-    let (user, session) = world.user(Role::Viewer).await;
+    let fixture = Fixture::start().await;
+    let (user, session) = fixture.user(Role::Viewer).await;
     let guess = |n: usize| {
         let (path, body) = match n % 2 {
             0 => (
@@ -230,19 +234,19 @@ async fn a_stolen_session_cannot_guess_the_password() {
     let body = json!({ "currentPassword": TEST_PASSWORD, "newPassword": "a new password" });
     let reply = session.post("/api/user/password", body).await;
     problem(&reply, 429, "LOGIN_LOCKED");
-    success(&session.get("/api/user/me").await);
+    success(&session.get("/api/user/me").await, 200);
     // Sign-ins are counted separately.
-    success(&world.try_login(&user.email, TEST_PASSWORD).await);
+    success(&fixture.try_login(&user.email, TEST_PASSWORD).await, 200);
 }
 
 #[tokio::test]
 async fn a_stolen_session_cannot_guess_the_code_of_a_factor_that_was_begun() {
-    let world = World::start().await;
-    let (_, session) = world.user(Role::Viewer).await;
+    let fixture = Fixture::start().await;
+    let (_, session) = fixture.user(Role::Viewer).await;
     let begun = session
         .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
         .await;
-    let secret = text(&success(&begun), "/secret").to_owned();
+    let secret = text(&success(&begun, 200), "/secret").to_owned();
     let possible: Vec<String> = (0..4)
         .map(|n| code_at(&secret, now_ms() + n * 30_000 - 30_000))
         .collect();
@@ -261,16 +265,16 @@ async fn a_stolen_session_cannot_guess_the_code_of_a_factor_that_was_begun() {
 }
 
 /// Changes the time at which a user began a second factor.
-fn set_begun(world: &World, user: &SeedUser, begun_at_ms: u64) {
+fn set_begun(fixture: &Fixture, user: &SeedUser, begun_at_ms: u64) {
     let users = user.account.keys.users();
-    let record: String = world.redis.command(&["HGET", &users, &user.email]);
+    let record: String = fixture.redis.command(&["HGET", &users, &user.email]);
     let mut record: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&record).unwrap();
     record.insert("totp_begun_at_ms".to_owned(), json!(begun_at_ms));
     // Scripts find a user by the start of the text.
     let id = record.remove("id").unwrap();
     let rest = serde_json::to_string(&record).unwrap();
     let record = format!("{{\"id\":{id},{}", &rest[1..]);
-    world
+    fixture
         .redis
         .command::<u64>(&["HSET", &users, &user.email, &record]);
 }
@@ -281,11 +285,11 @@ async fn a_second_factor_that_was_begun_ends_after_15_minutes() {
     const LIFE_MS: u64 = 15 * 60_000;
     /// More than the requests of this test take.
     const SLACK_MS: u64 = 60_000;
-    let world = World::start().await;
-    let (user, session) = world.user(Role::Viewer).await;
+    let fixture = Fixture::start().await;
+    let (user, session) = fixture.user(Role::Viewer).await;
     let begin = async || {
         let body = json!({ "password": TEST_PASSWORD });
-        let begun = success(&session.post("/api/user/totp", body).await);
+        let begun = success(&session.post("/api/user/totp", body).await, 200);
         text(&begun, "/secret").to_owned()
     };
     let confirm = async |secret: &str| {
@@ -295,27 +299,27 @@ async fn a_second_factor_that_was_begun_ends_after_15_minutes() {
     let before = now_ms();
     let secret = begin().await;
     for begun in [before - LIFE_MS, 1] {
-        set_begun(&world, &user, begun);
+        set_begun(&fixture, &user, begun);
         problem(&confirm(&secret).await, 409, "CONFLICT");
     }
     let audit = user.account.audit(Mode::Live).await;
     assert!(audit.iter().all(|entry| entry.kind != "user.totp_enabled"));
-    success(&login(&world, &user, None).await);
+    success(&login(&fixture, &user, None).await, 200);
 
     let secret = begin().await;
     let body = json!({ "password": TEST_PASSWORD });
-    set_begun(&world, &user, now_ms() - LIFE_MS + SLACK_MS);
-    success(&confirm(&secret).await);
-    problem(&login(&world, &user, None).await, 401, "TOTP_REQUIRED");
-    success(&session.post("/api/user/totp/disable", body).await);
+    set_begun(&fixture, &user, now_ms() - LIFE_MS + SLACK_MS);
+    success(&confirm(&secret).await, 200);
+    problem(&login(&fixture, &user, None).await, 401, "TOTP_REQUIRED");
+    success(&session.post("/api/user/totp/disable", body).await, 200);
     problem(&confirm(&secret).await, 409, "CONFLICT");
 }
 
 /// Guessing, with a stolen session, the code of a factor that its owner began leaves a trace.
 #[tokio::test]
 async fn a_refused_code_is_in_the_audit_trail() {
-    let world = World::start().await;
-    let (user, session) = world.user(Role::Viewer).await;
+    let fixture = Fixture::start().await;
+    let (user, session) = fixture.user(Role::Viewer).await;
     let confirm = async |code: &str| {
         session
             .post("/api/user/totp/confirm", json!({ "code": code }))
@@ -332,7 +336,7 @@ async fn a_refused_code_is_in_the_audit_trail() {
     problem(&confirm("000000").await, 409, "CONFLICT");
     assert!(refused().await.is_empty());
     let body = json!({ "password": TEST_PASSWORD });
-    let begun = success(&session.post("/api/user/totp", body).await);
+    let begun = success(&session.post("/api/user/totp", body).await, 200);
     let secret = text(&begun, "/secret");
     let right = code_at(secret, now_ms());
     let stale = code_at(secret, now_ms() - 600_000);
@@ -340,51 +344,51 @@ async fn a_refused_code_is_in_the_audit_trail() {
     let entries = refused().await;
     assert_eq!(entries.len(), 1);
     let entry = format!("{:?}", entries[0]);
-    let me = success(&session.get("/api/user/me").await);
+    let me = success(&session.get("/api/user/me").await, 200);
     assert!(entry.contains(text(&me, "/session/id")), "{entry}");
     assert!(entry.contains(&user.id), "{entry}");
-    success(&confirm(&right).await);
+    success(&confirm(&right).await, 200);
     assert_eq!(refused().await.len(), 1);
 }
 
 #[tokio::test]
 async fn second_factors_outlive_a_rotation_of_the_master_key() {
-    let world = World::start().await;
-    let (user, session) = world.user(Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let (user, session) = fixture.user(Role::Owner).await;
     let (secret, _) = enable(&session).await;
-    let (pending, beginner) = world.member(&user.account, Role::Viewer).await;
+    let (pending, beginner) = fixture.member(&user.account, Role::Viewer).await;
     let body = json!({ "password": TEST_PASSWORD });
-    let begun = success(&beginner.post("/api/user/totp", body).await);
+    let begun = success(&beginner.post("/api/user/totp", body).await, 200);
     let newer = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
     let both = format!("{newer},{TEST_MASTER_KEY}");
-    let cli = Cli::new(BINARY, world.redis.url()).env("TOLLGATE_SECRETS__MASTER_KEY", both);
+    let cli = Cli::new(BINARY, fixture.redis.url()).env("TOLLGATE_SECRETS__MASTER_KEY", both);
     let rotated = cli.json(&["keys", "rotate"]);
     assert_fields!(rotated, { "reencrypted": 2, "unopenable": [] });
     assert_eq!(cli.json(&["keys", "rotate"])["reencrypted"], json!(0));
-    let alone = AdminOptions::new(BINARY, world.redis.url()).env("TOLLGATE_SECRETS__MASTER_KEY", newer);
+    let alone = AdminOptions::new(BINARY, fixture.redis.url()).env("TOLLGATE_SECRETS__MASTER_KEY", newer);
     let admin = Admin::start(alone);
     let body = json!({ "email": user.email, "password": TEST_PASSWORD, "totp": next_code(&secret) });
-    success(&admin.login(&body).await);
+    success(&admin.login(&body).await, 200);
     let code = code_at(text(&begun, "/secret"), now_ms());
     let confirmed = admin.sign_in(&pending.email, TEST_PASSWORD).await;
     let body = json!({ "code": code });
-    success(&confirmed.post("/api/user/totp/confirm", body).await);
+    success(&confirmed.post("/api/user/totp/confirm", body).await, 200);
     // A server without the new key cannot check a code, and refuses.
-    let reply = login(&world, &user, Some(&next_code(&secret))).await;
+    let reply = login(&fixture, &user, Some(&next_code(&secret))).await;
     problem(&reply, 503, "SERVICE_UNAVAILABLE");
 }
 
 /// A server whose master key is not the store's is not ready, and seals nothing: no other process could open it.
 #[tokio::test]
 async fn a_server_with_another_master_key_seals_no_secret() {
-    let world = World::start().await;
-    let account = world.seed.account("startup").await;
-    let (user, session) = world.member(&account, Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let account = fixture.seed.account("startup").await;
+    let (user, session) = fixture.member(&account, Role::Owner).await;
     // Seals the key of checkpoints, by which a process recognizes the store's master key.
-    Cli::new(BINARY, world.redis.url()).json(&["store", "init"]);
+    Cli::new(BINARY, fixture.redis.url()).json(&["store", "init"]);
     let wrong = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
     let options =
-        |keys: &str| AdminOptions::new(BINARY, world.redis.url()).env("TOLLGATE_SECRETS__MASTER_KEY", keys);
+        |keys: &str| AdminOptions::new(BINARY, fixture.redis.url()).env("TOLLGATE_SECRETS__MASTER_KEY", keys);
     let other = Admin::start(options(wrong).until_alive());
     let why = "sealed under a master key that this process does not have";
     eventually("a server that is not ready", SOON, async || {
@@ -411,7 +415,7 @@ async fn a_server_with_another_master_key_seals_no_secret() {
             "SERVICE_UNAVAILABLE",
         );
     }
-    let sealed = |text: &str| world.redis.command::<Vec<String>>(&["KEYS", text]);
+    let sealed = |text: &str| fixture.redis.command::<Vec<String>>(&["KEYS", text]);
     assert_eq!(sealed("*webhook*"), Vec::<String>::new(), "nothing was stored");
     // The server that has the store's key serves all three, as does one that has both.
     let both = Admin::start(options(&format!("{wrong},{TEST_MASTER_KEY}")));

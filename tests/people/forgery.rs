@@ -1,7 +1,7 @@
 //! Requests that other sites make a browser send: a change needs the token that only our pages can read, and must come
 //! from a page of ours.
 
-use crate::fixture::{World, problem, success};
+use crate::fixture::{Fixture, problem, success};
 use domain::mode::Mode;
 use harness::{Role, TEST_PASSWORD};
 use serde_json::json;
@@ -10,9 +10,9 @@ const BODY: &str = r#"{"name":"a"}"#;
 
 #[tokio::test]
 async fn a_change_needs_the_token_of_its_session() {
-    let world = World::start().await;
-    let (user, session) = world.user(Role::Owner).await;
-    let other = world.sign_in(&user).await;
+    let fixture = Fixture::start().await;
+    let (user, session) = fixture.user(Role::Owner).await;
+    let other = fixture.sign_in(&user).await;
     let token = session.cookie()["tollgate_session=".len()..].to_owned();
     let longer = format!("{}0", session.csrf());
     for (method, path, body) in [
@@ -44,11 +44,11 @@ async fn a_change_needs_the_token_of_its_session() {
         }
     }
     // Without the token a viewer's refusal says nothing of roles, and reading needs none.
-    let (_, viewer) = world.member(&user.account, Role::Viewer).await;
+    let (_, viewer) = fixture.member(&user.account, Role::Viewer).await;
     let reply = viewer.send_bare("POST", "/v1/agents", &[], BODY).await;
     problem(&reply, 403, "CSRF_FAILED");
-    success(&viewer.send_bare("GET", "/v1/agents", &[], "").await);
-    success(&session.get("/api/user/me").await);
+    success(&viewer.send_bare("GET", "/v1/agents", &[], "").await, 200);
+    success(&session.get("/api/user/me").await, 200);
     let kinds = user.account.audit_types(Mode::Live).await;
     assert_eq!(kinds, vec!["user.login"; 3], "nothing was changed");
 }
@@ -58,11 +58,11 @@ async fn a_page_that_says_where_it_is_from_must_be_ours() {
     let public = |options: harness::AdminOptions| {
         options.env("TOLLGATE_ADMIN__PUBLIC_URL", "https://gate.example.com")
     };
-    let world = World::start_with(public).await;
-    let (user, session) = world.user(Role::Owner).await;
-    let here = world.admin.url();
+    let fixture = Fixture::start_with(public).await;
+    let (user, session) = fixture.user(Role::Owner).await;
+    let here = fixture.admin.url();
     let login = json!({ "email": user.email, "password": TEST_PASSWORD }).to_string();
-    let nobody = world.admin.caller("");
+    let nobody = fixture.admin.caller("");
     for headers in [
         vec![],
         vec![("origin", here.as_str())],
@@ -79,7 +79,7 @@ async fn a_page_that_says_where_it_is_from_must_be_ours() {
             .await;
         assert_eq!(reply.status, 200, "{headers:?}: {}", reply.text());
     }
-    let agents = success(&session.get("/v1/agents").await)["total"].clone();
+    let agents = success(&session.get("/v1/agents").await, 200)["total"].clone();
     for headers in [
         vec![("origin", "null")],
         vec![("origin", "https://evil.example.org")],
@@ -108,20 +108,20 @@ async fn a_page_that_says_where_it_is_from_must_be_ours() {
             assert!(reply.header("set-cookie").is_none());
         }
     }
-    assert_eq!(success(&session.get("/v1/agents").await)["total"], agents);
+    assert_eq!(success(&session.get("/v1/agents").await, 200)["total"], agents);
     // API keys come from programs, not from pages.
-    let made = success(&session.post("/v1/api-keys", json!({})).await);
-    let key = world.admin.caller(made["key"].as_str().unwrap());
+    let made = success(&session.post("/v1/api-keys", json!({})).await, 200);
+    let key = fixture.admin.caller(made["key"].as_str().unwrap());
     let foreign = [("origin", "https://evil.example.org")];
-    success(&key.send("POST", "/v1/agents", &foreign, BODY).await);
+    success(&key.send("POST", "/v1/agents", &foreign, BODY).await, 200);
 }
 
 #[tokio::test]
 async fn no_form_can_sign_anybody_in() {
-    let world = World::start().await;
-    let user = world.seed.account("free").await.user(Role::Viewer).await;
+    let fixture = Fixture::start().await;
+    let user = fixture.seed.account("free").await.user(Role::Viewer).await;
     let login = json!({ "email": user.email, "password": TEST_PASSWORD }).to_string();
-    let nobody = world.admin.caller("");
+    let nobody = fixture.admin.caller("");
     for kind in [
         "text/plain",
         "application/x-www-form-urlencoded",

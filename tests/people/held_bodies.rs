@@ -1,6 +1,6 @@
 //! Requests whose body is held back: authority that their caller loses meanwhile is lost for them, too.
 
-use crate::fixture::{World, success, text};
+use crate::fixture::{Fixture, success, text};
 use domain::mode::Mode;
 use harness::{RawClient, RawReply, Role, SessionCaller, eventually};
 use serde_json::{Value, json};
@@ -16,15 +16,15 @@ struct Held {
     client: RawClient,
 }
 
-fn taken(world: &World) -> Option<u64> {
-    world.admin.metric("tollgate_admin_body_memory_bytes")
+fn taken(fixture: &Fixture) -> Option<u64> {
+    fixture.admin.metric("tollgate_admin_body_memory_bytes")
 }
 
 /// Sends all but the last byte, and waits until the server has the others.
-async fn hold(world: &World, credential: &str, (method, path): (&str, &str), body: Value) -> Held {
-    let before = taken(world).unwrap();
+async fn hold(fixture: &Fixture, credential: &str, (method, path): (&str, &str), body: Value) -> Held {
+    let before = taken(fixture).unwrap();
     let body = body.to_string();
-    let mut client = RawClient::connect(world.admin.addr()).await;
+    let mut client = RawClient::connect(fixture.admin.addr()).await;
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{credential}\r\n",
         body.len()
@@ -33,7 +33,7 @@ async fn hold(world: &World, credential: &str, (method, path): (&str, &str), bod
     assert!(client.send(format!("{head}{most}")).await);
     let reached = before + most.len() as u64;
     eventually("the body", SOON, async || {
-        (taken(world)? >= reached).then_some(())
+        (taken(fixture)? >= reached).then_some(())
     })
     .await;
     Held { client }
@@ -47,12 +47,12 @@ impl Held {
 }
 
 /// Ends a stolen session as the operator does: by a link with which the person sets another password.
-async fn set_another_password(world: &World, email: &str) {
-    let issued = world.cli(&["user", "reset-password", "--email", email]);
+async fn set_another_password(fixture: &Fixture, email: &str) {
+    let issued = fixture.cli(&["user", "reset-password", "--email", email]);
     let token = text(&issued, "/link").split_once("/#/reset/").unwrap().1;
     let body = json!({ "token": token, "newPassword": "a new password of mine" });
-    let nobody = world.admin.caller("");
-    success(&nobody.post("/api/user/password/reset", body).await);
+    let nobody = fixture.admin.caller("");
+    success(&nobody.post("/api/user/password/reset", body).await, 200);
 }
 
 fn cookie(session: &SessionCaller) -> String {
@@ -72,8 +72,8 @@ fn refused(reply: &RawReply, status: u16, code: &str) {
 /// The step that makes a change checks its caller's authority, even if it was lost just before.
 #[tokio::test]
 async fn a_session_that_lost_its_authority_changes_nothing() {
-    let world = World::start().await;
-    let (owner, boss) = world.user(Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let (owner, boss) = fixture.user(Role::Owner).await;
     let account = &owner.account;
     let deposit = json!({ "wallet": "user", "amount": 9_000_000, "reference": "r1" });
     let key = json!({ "permissions": ["read", "write", "approve"] });
@@ -87,13 +87,14 @@ async fn a_session_that_lost_its_authority_changes_nothing() {
     .enumerate()
     {
         for wait in [Duration::ZERO, LONG] {
-            let (user, session) = world.member(account, Role::Owner).await;
-            let held = hold(&world, &cookie(&session), ("POST", path), body.clone()).await;
+            let (user, session) = fixture.member(account, Role::Owner).await;
+            let held = hold(&fixture, &cookie(&session), ("POST", path), body.clone()).await;
             tokio::time::sleep(wait).await;
             match at {
-                0 => set_another_password(&world, &user.email).await,
+                0 => set_another_password(&fixture, &user.email).await,
                 _ => drop(success(
                     &boss.delete(&format!("/api/user/team/{}", user.id)).await,
+                    200,
                 )),
             }
             refused(&held.finish().await, 401, "SESSION_REQUIRED");
@@ -101,34 +102,34 @@ async fn a_session_that_lost_its_authority_changes_nothing() {
     }
     // A role that is too low now: nobody can become owner again by a held request.
     for wait in [Duration::ZERO, LONG] {
-        let (user, session) = world.member(account, Role::Owner).await;
+        let (user, session) = fixture.member(account, Role::Owner).await;
         let path = format!("/api/user/team/{}", user.id);
         let held = hold(
-            &world,
+            &fixture,
             &cookie(&session),
             ("PATCH", &path),
             json!({ "role": "owner" }),
         )
         .await;
         let own_key = hold(
-            &world,
+            &fixture,
             &cookie(&session),
             ("POST", "/api/v1/api-keys"),
             key.clone(),
         )
         .await;
-        success(&boss.patch(&path, json!({ "role": "viewer" })).await);
+        success(&boss.patch(&path, json!({ "role": "viewer" })).await, 200);
         tokio::time::sleep(wait).await;
         refused(&held.finish().await, 403, "INSUFFICIENT_ROLE");
         refused(&own_key.finish().await, 403, "INSUFFICIENT_ROLE");
-        let team = success(&boss.get("/api/user/team").await);
+        let team = success(&boss.get("/api/user/team").await, 200);
         let users = team["users"].as_array().unwrap().iter();
         let role = users.clone().find(|one| one["id"] == json!(user.id)).unwrap();
         assert_eq!(role["role"], json!("viewer"));
     }
-    let keys = ApiKey::list(&world.store, &account.keys).await.unwrap();
+    let keys = ApiKey::list(&fixture.store, &account.keys).await.unwrap();
     assert_eq!(keys.len(), 0, "{keys:?}");
-    let invited = success(&boss.get("/api/user/invitations").await);
+    let invited = success(&boss.get("/api/user/invitations").await, 200);
     assert_eq!(invited["total"], json!(0));
     let made = account.audit_types(Mode::Live).await;
     assert!(!made.iter().any(|kind| kind.starts_with("deposit.")), "{made:?}");
@@ -137,19 +138,19 @@ async fn a_session_that_lost_its_authority_changes_nothing() {
 /// A PATCH with the role that the user has already may still revoke API keys.
 #[tokio::test]
 async fn a_removed_owner_revokes_no_key_by_a_held_change_of_role() {
-    let world = World::start().await;
-    let (owner, boss) = world.user(Role::Owner).await;
-    let (victim, session) = world.member(&owner.account, Role::Admin).await;
-    let made = success(&session.post("/api/v1/api-keys", json!({})).await);
+    let fixture = Fixture::start().await;
+    let (owner, boss) = fixture.user(Role::Owner).await;
+    let (victim, session) = fixture.member(&owner.account, Role::Admin).await;
+    let made = success(&session.post("/api/v1/api-keys", json!({})).await, 200);
     let path = format!("/api/user/team/{}", victim.id);
     let keeping = format!("{path}?keepApiKeys=true");
     let viewer = json!({ "role": "viewer" });
-    success(&boss.patch(&keeping, viewer.clone()).await);
-    let (removed, session) = world.member(&owner.account, Role::Owner).await;
-    let held = hold(&world, &cookie(&session), ("PATCH", &path), viewer).await;
-    success(&boss.delete(&format!("/api/user/team/{}", removed.id)).await);
+    success(&boss.patch(&keeping, viewer.clone()).await, 200);
+    let (removed, session) = fixture.member(&owner.account, Role::Owner).await;
+    let held = hold(&fixture, &cookie(&session), ("PATCH", &path), viewer).await;
+    success(&boss.delete(&format!("/api/user/team/{}", removed.id)).await, 200);
     refused(&held.finish().await, 401, "SESSION_REQUIRED");
-    let keys = success(&boss.get("/api/v1/api-keys").await);
+    let keys = success(&boss.get("/api/v1/api-keys").await, 200);
     assert_eq!(text(&keys, "/apiKeys/0/keyId"), text(&made, "/apiKey/keyId"));
     assert_eq!(text(&keys, "/apiKeys/0/status"), "active");
 }
@@ -157,19 +158,19 @@ async fn a_removed_owner_revokes_no_key_by_a_held_change_of_role() {
 /// A lower role that suffices is accepted, and so is a held request of a caller who lost nothing.
 #[tokio::test]
 async fn a_session_that_lost_nothing_it_needs_goes_on() {
-    let world = World::start().await;
-    let (owner, boss) = world.user(Role::Owner).await;
-    let (user, session) = world.member(&owner.account, Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let (owner, boss) = fixture.user(Role::Owner).await;
+    let (user, session) = fixture.member(&owner.account, Role::Owner).await;
     for wait in [Duration::ZERO, LONG] {
         let held = hold(
-            &world,
+            &fixture,
             &cookie(&session),
             ("POST", "/api/v1/api-keys"),
             json!({ "name": "a" }),
         )
         .await;
         let path = format!("/api/user/team/{}", user.id);
-        success(&boss.patch(&path, json!({ "role": "admin" })).await);
+        success(&boss.patch(&path, json!({ "role": "admin" })).await, 200);
         tokio::time::sleep(wait).await;
         let reply = held.finish().await;
         assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
@@ -178,8 +179,8 @@ async fn a_session_that_lost_nothing_it_needs_goes_on() {
 
 #[tokio::test]
 async fn a_revoked_key_changes_nothing_and_learns_nothing() {
-    let world = World::start().await;
-    let (_, boss) = world.user(Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let (_, boss) = fixture.user(Role::Owner).await;
     let issue = json!({ "permissions": ["read", "write"] });
     let predict = json!({ "agent_id": "a", "call": { "model": "gpt-4o", "messages": [] } });
     for (path, body, wait) in [
@@ -187,26 +188,26 @@ async fn a_revoked_key_changes_nothing_and_learns_nothing() {
         ("/v1/agents", json!({ "name": "a" }), LONG),
         ("/v1/decisions/dry-run", predict, LONG),
     ] {
-        let made = success(&boss.post("/api/v1/api-keys", issue.clone()).await);
+        let made = success(&boss.post("/api/v1/api-keys", issue.clone()).await, 200);
         let credential = format!("X-Api-Key: {}\r\n", text(&made, "/key"));
-        let held = hold(&world, &credential, ("POST", path), body).await;
+        let held = hold(&fixture, &credential, ("POST", path), body).await;
         tokio::time::sleep(wait).await;
         let path = format!("/api/v1/api-keys/{}", text(&made, "/apiKey/keyId"));
-        success(&boss.delete(&path).await);
+        success(&boss.delete(&path).await, 200);
         refused(&held.finish().await, 401, "INVALID_API_KEY");
     }
-    let agents = success(&boss.get("/api/v1/agents").await);
+    let agents = success(&boss.get("/api/v1/agents").await, 200);
     assert_eq!(agents["total"], json!(0), "{agents}");
 }
 
 /// Users who remove themselves leave no key behind, and the answer says so.
 #[tokio::test]
 async fn an_owner_who_removes_himself_gets_the_whole_answer() {
-    let world = World::start().await;
-    let (owner, boss) = world.user(Role::Owner).await;
-    world.member(&owner.account, Role::Owner).await;
-    let made = success(&boss.post("/api/v1/api-keys", json!({})).await);
-    let removed = success(&boss.delete(&format!("/api/user/team/{}", owner.id)).await);
+    let fixture = Fixture::start().await;
+    let (owner, boss) = fixture.user(Role::Owner).await;
+    fixture.member(&owner.account, Role::Owner).await;
+    let made = success(&boss.post("/api/v1/api-keys", json!({})).await, 200);
+    let removed = success(&boss.delete(&format!("/api/user/team/{}", owner.id)).await, 200);
     assert_eq!(text(&removed, "/apiKeys/0/keyId"), text(&made, "/apiKey/keyId"));
     assert_eq!(text(&removed, "/apiKeys/0/status"), "revoked");
 }

@@ -1,17 +1,17 @@
 //! Signing in: the information in answers, rotation, fixation, signing out.
 
-use crate::fixture::{World, problem, success, text};
+use crate::fixture::{Fixture, problem, success, text};
 use domain::mode::Mode;
 use harness::{Role, TEST_PASSWORD, assert_fields, cookie_of};
 use serde_json::json;
 
 #[tokio::test]
 async fn somebody_signs_in_looks_around_and_signs_out() {
-    let world = World::start().await;
-    let user = world.seed.account("builder").await.user(Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let user = fixture.seed.account("builder").await.user(Role::Owner).await;
     let typed = format!(" {} ", user.email.to_uppercase());
-    let reply = world.try_login(&typed, TEST_PASSWORD).await;
-    let body = success(&reply);
+    let reply = fixture.try_login(&typed, TEST_PASSWORD).await;
+    let body = success(&reply, 200);
     assert_eq!(text(&body, "/user/id"), user.id);
     assert_eq!(text(&body, "/user/email"), user.email);
     assert_fields!(body["user"], { "role": "owner", "totpEnabled": false });
@@ -25,20 +25,23 @@ async fn somebody_signs_in_looks_around_and_signs_out() {
     assert_eq!(attributes, "Path=/; HttpOnly; SameSite=Strict");
     assert!(!reply.text().contains(token), "the token is in the cookie only");
 
-    let session = world.admin.session(&reply);
-    let me = success(&session.get("/api/user/me").await);
+    let session = fixture.admin.session(&reply);
+    let me = success(&session.get("/api/user/me").await, 200);
     assert_fields!(me, { "user": body["user"], "account": body["account"], "csrfToken": body["csrfToken"] });
     assert!(text(&me, "/session/id").starts_with("ses_"));
-    success(&session.get("/v1/agents").await);
-    success(&session.post("/api/v1/agents", json!({ "name": "Mine" })).await);
-    let list = success(&session.get("/api/user/sessions").await);
+    success(&session.get("/v1/agents").await, 200);
+    success(
+        &session.post("/api/v1/agents", json!({ "name": "Mine" })).await,
+        200,
+    );
+    let list = success(&session.get("/api/user/sessions").await, 200);
     assert_eq!(list["total"], json!(1));
     assert_eq!(list["sessions"][0]["id"], me["session"]["id"]);
     assert_eq!(list["sessions"][0]["current"], json!(true));
     assert_eq!(list["sessions"][0]["ip"], json!("127.0.0.1"));
 
     let bye = session.post("/api/user/logout", json!({})).await;
-    success(&bye);
+    success(&bye, 200);
     assert!(
         bye.header("set-cookie")
             .unwrap()
@@ -58,7 +61,7 @@ async fn somebody_signs_in_looks_around_and_signs_out() {
     assert_eq!(kinds, ["user.login", "agent.created", "user.logout"]);
     assert!(audit.iter().all(|entry| entry.actor == user.id), "{audit:?}");
     assert!(!format!("{audit:?}").contains(token));
-    assert!(!world.admin.logs().contains(token) && !world.admin.logs().contains(TEST_PASSWORD));
+    assert!(!fixture.admin.logs().contains(token) && !fixture.admin.logs().contains(TEST_PASSWORD));
 }
 
 #[tokio::test]
@@ -66,10 +69,10 @@ async fn the_cookie_is_for_tls_only_where_the_public_address_is() {
     let secure = |options: harness::AdminOptions| {
         options.env("TOLLGATE_ADMIN__PUBLIC_URL", "https://gate.example.com/")
     };
-    let world = World::start_with(secure).await;
-    let user = world.seed.account("free").await.user(Role::Viewer).await;
-    let reply = world.try_login(&user.email, TEST_PASSWORD).await;
-    success(&reply);
+    let fixture = Fixture::start_with(secure).await;
+    let user = fixture.seed.account("free").await.user(Role::Viewer).await;
+    let reply = fixture.try_login(&user.email, TEST_PASSWORD).await;
+    success(&reply, 200);
     let set = reply.header("set-cookie").unwrap();
     assert!(
         set.ends_with("; Path=/; HttpOnly; SameSite=Strict; Secure"),
@@ -79,28 +82,28 @@ async fn the_cookie_is_for_tls_only_where_the_public_address_is() {
 
 #[tokio::test]
 async fn a_login_makes_a_new_session_and_ends_the_one_the_browser_had() {
-    let world = World::start().await;
-    let (user, first) = world.user(Role::Viewer).await;
-    let other_browser = world.sign_in(&user).await;
+    let fixture = Fixture::start().await;
+    let (user, first) = fixture.user(Role::Viewer).await;
+    let other_browser = fixture.sign_in(&user).await;
     let body = json!({ "email": user.email, "password": TEST_PASSWORD }).to_string();
     let again = first
         .send_bare("POST", "/api/user/login", &[], body.clone())
         .await;
-    success(&again);
-    let second = world.admin.session(&again);
+    success(&again, 200);
+    let second = fixture.admin.session(&again);
     assert_ne!(first.cookie(), second.cookie());
     assert_ne!(first.csrf(), second.csrf());
     problem(&first.get("/api/user/me").await, 401, "SESSION_REQUIRED");
-    success(&second.get("/api/user/me").await);
-    success(&other_browser.get("/api/user/me").await);
+    success(&second.get("/api/user/me").await, 200);
+    success(&other_browser.get("/api/user/me").await, 200);
 
     // A cookie that somebody planted never becomes a session.
     let planted = format!("tollgate_session={}", "0a".repeat(32));
-    let nobody = world.admin.caller("");
+    let nobody = fixture.admin.caller("");
     let reply = nobody
         .send("POST", "/api/user/login", &[("cookie", &planted)], body)
         .await;
-    success(&reply);
+    success(&reply, 200);
     assert_ne!(cookie_of(&reply).unwrap(), planted);
     let stranger = nobody
         .send("GET", "/api/user/me", &[("cookie", &planted)], "")
@@ -110,10 +113,10 @@ async fn a_login_makes_a_new_session_and_ends_the_one_the_browser_had() {
 
 #[tokio::test]
 async fn nobody_learns_whether_there_is_such_a_user() {
-    let world = World::start().await;
-    let user = world.seed.account("free").await.user(Role::Viewer).await;
-    let wrong = world.try_login(&user.email, "not the password").await;
-    let unknown = world.try_login("nobody@example.com", "not the password").await;
+    let fixture = Fixture::start().await;
+    let user = fixture.seed.account("free").await.user(Role::Viewer).await;
+    let wrong = fixture.try_login(&user.email, "not the password").await;
+    let unknown = fixture.try_login("nobody@example.com", "not the password").await;
     assert_eq!(
         problem(&wrong, 401, "INVALID_CREDENTIALS"),
         problem(&unknown, 401, "INVALID_CREDENTIALS")
@@ -139,7 +142,7 @@ async fn nobody_learns_whether_there_is_such_a_user() {
         ),
         (json!({ "email": ["a@example.com"], "password": "x" }), "email"),
     ] {
-        let sentence = problem(&world.admin.login(&bad).await, 400, "VALIDATION");
+        let sentence = problem(&fixture.admin.login(&bad).await, 400, "VALIDATION");
         assert!(sentence.contains(named), "{sentence}");
     }
 }

@@ -1,6 +1,6 @@
 //! The plan: owners change it where the operator lets them, and it decides on features of the dashboard.
 
-use crate::fixture::{World, problem, success, text};
+use crate::fixture::{Fixture, problem, success, text};
 use domain::mode::Mode;
 use futures::future::{join, join_all};
 use harness::{Role, SessionCaller, assert_fields};
@@ -14,21 +14,21 @@ async fn choose(session: &SessionCaller, plan: &str) -> harness::Reply {
         .await
 }
 
-async fn self_service() -> World {
-    World::start_with(|options| options.env("TOLLGATE_PLANS__SELF_SERVICE", "true")).await
+async fn self_service() -> Fixture {
+    Fixture::start_with(|options| options.env("TOLLGATE_PLANS__SELF_SERVICE", "true")).await
 }
 
 #[tokio::test]
 async fn an_owner_changes_the_plan_and_it_is_recorded_who_did() {
-    let world = self_service().await;
-    let account = world.seed.account("free").await;
-    let (owner, session) = world.member(&account, Role::Owner).await;
-    let changed = success(&choose(&session, "startup").await);
+    let fixture = self_service().await;
+    let account = fixture.seed.account("free").await;
+    let (owner, session) = fixture.member(&account, Role::Owner).await;
+    let changed = success(&choose(&session, "startup").await, 200);
     assert_eq!(changed["account"]["plan"], json!("startup"));
     assert_eq!(changed["limits"]["activeVirtualKeys"], json!(50));
     assert_eq!(changed["usage"]["users"], json!(1));
     assert_eq!(changed["selfServicePlans"], json!(true));
-    let body = success(&session.get("/api/v1/account").await);
+    let body = success(&session.get("/api/v1/account").await, 200);
     assert_eq!(body, changed);
     let audit = account.audit(Mode::Live).await.into_iter();
     let set: Vec<(String, Value)> = audit
@@ -36,51 +36,51 @@ async fn an_owner_changes_the_plan_and_it_is_recorded_who_did() {
         .map(|entry| (entry.actor, json!(entry.data)))
         .collect();
     assert_eq!(set, [(owner.id.clone(), json!({ "plan": "startup" }))]);
-    success(&choose(&session, "startup").await);
-    success(&choose(&session.in_mode(Mode::Test), "free").await);
+    success(&choose(&session, "startup").await, 200);
+    success(&choose(&session.in_mode(Mode::Test), "free").await, 200);
     problem(&choose(&session, "gold").await, 400, "VALIDATION");
     let reply = session.post("/api/v1/account/plan", json!({})).await;
     problem(&reply, 400, "VALIDATION");
     for role in [Role::Admin, Role::Manager, Role::Viewer] {
-        let (_, other) = world.member(&account, role).await;
-        success(&other.get("/api/v1/account").await);
-        success(&other.get("/api/v1/overview").await);
+        let (_, other) = fixture.member(&account, role).await;
+        success(&other.get("/api/v1/account").await, 200);
+        success(&other.get("/api/v1/overview").await, 200);
     }
 }
 
 #[tokio::test]
 async fn an_owner_moves_down_and_the_operator_moves_up() {
-    let world = World::start().await;
-    let account = world.seed.account("startup").await;
-    let (_, session) = world.member(&account, Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let account = fixture.seed.account("startup").await;
+    let (_, session) = fixture.member(&account, Role::Owner).await;
     let plan = async || {
-        let body = success(&session.get("/api/v1/account").await);
+        let body = success(&session.get("/api/v1/account").await, 200);
         assert_eq!(body["selfServicePlans"], json!(false));
         text(&body, "/account/plan").to_owned()
     };
     problem(&choose(&session, "enterprise").await, 403, "PLAN_BY_OPERATOR");
     problem(&choose(&session, "gold").await, 400, "VALIDATION");
-    success(&choose(&session, "startup").await);
-    success(&choose(&session, "builder").await);
+    success(&choose(&session, "startup").await, 200);
+    success(&choose(&session, "builder").await, 200);
     problem(&choose(&session, "startup").await, 403, "PLAN_BY_OPERATOR");
     assert_eq!(plan().await, "builder");
-    success(&choose(&session, "free").await);
-    success(&choose(&session, "free").await);
+    success(&choose(&session, "free").await, 200);
+    success(&choose(&session, "free").await, 200);
     problem(&choose(&session, "builder").await, 403, "PLAN_BY_OPERATOR");
     assert_eq!(plan().await, "free");
     // An account whose plan the file no longer has can only go to free.
     let record = account.keys.record();
-    world.redis.command::<i64>(&["HSET", &record, "plan", "gone"]);
+    fixture.redis.command::<i64>(&["HSET", &record, "plan", "gone"]);
     problem(&choose(&session, "builder").await, 403, "PLAN_BY_OPERATOR");
-    success(&choose(&session, "free").await);
+    success(&choose(&session, "free").await, 200);
 }
 
 /// The owner chooses the present plan of the account while the operator changes it.
 #[tokio::test]
 async fn an_owner_does_not_undo_what_the_operator_does_meanwhile() {
-    let world = World::start().await;
-    let account = world.seed.account("startup").await;
-    let (_, session) = world.member(&account, Role::Owner).await;
+    let fixture = Fixture::start().await;
+    let account = fixture.seed.account("startup").await;
+    let (_, session) = fixture.member(&account, Role::Owner).await;
     for round in 0..30 {
         account.set_plan("startup").await;
         let asking = join_all((0..8).map(|_| async {
@@ -94,13 +94,13 @@ async fn an_owner_does_not_undo_what_the_operator_does_meanwhile() {
             account.set_plan("free").await;
         };
         join(asking, operator).await;
-        let body = success(&session.get("/api/v1/account").await);
+        let body = success(&session.get("/api/v1/account").await, 200);
         assert_eq!(text(&body, "/account/plan"), "free");
     }
     // The script by itself.
     let move_from = async |from, to| {
         let plans = PlanMove { from, to };
-        move_plan(&world.store, &account.id, plans, "usr_1")
+        move_plan(&fixture.store, &account.id, plans, "usr_1")
             .await
             .unwrap()
     };
@@ -113,13 +113,13 @@ async fn an_owner_does_not_undo_what_the_operator_does_meanwhile() {
 
 #[tokio::test]
 async fn webhooks_are_in_the_dashboard_of_some_plans_and_the_next_request_knows() {
-    let world = World::start_with(|options| {
+    let fixture = Fixture::start_with(|options| {
         let options = options.env("TOLLGATE_PLANS__SELF_SERVICE", "true");
         options.env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true")
     })
     .await;
-    let account = world.seed.account("builder").await;
-    let (_, session) = world.member(&account, Role::Owner).await;
+    let account = fixture.seed.account("builder").await;
+    let (_, session) = fixture.member(&account, Role::Owner).await;
     let hook =
         json!({ "url": "http://127.0.0.1:9/", "events": ["agent.frozen"], "secret": "0123456789abcdef" });
     let (webhook, delivery) = ("wh_00000000000000000000000000", "whd_00000000000000000000000000");
@@ -145,7 +145,7 @@ async fn webhooks_are_in_the_dashboard_of_some_plans_and_the_next_request_knows(
             "{body}"
         );
     }
-    success(&choose(&session, "startup").await);
+    success(&choose(&session, "startup").await, 200);
     for (method, path) in &calls {
         let reply = session.send(method, path, &[], hook.to_string()).await;
         assert!(
@@ -154,11 +154,11 @@ async fn webhooks_are_in_the_dashboard_of_some_plans_and_the_next_request_knows(
             reply.text()
         );
     }
-    let listed = success(&session.get("/api/v1/webhooks").await);
+    let listed = success(&session.get("/api/v1/webhooks").await, 200);
     assert_eq!(listed["total"], json!(1));
 
     // After a move down a webhook can be disabled, and not changed otherwise.
-    success(&choose(&session, "free").await);
+    success(&choose(&session, "free").await, 200);
     let path = format!("/api/v1/webhooks/{}", text(&listed, "/webhooks/0/id"));
     for (body, status) in [
         (json!({ "status": "active" }), 403),
@@ -181,9 +181,9 @@ async fn where_no_plan_has_webhooks_in_the_dashboard_there_is_no_way_up() {
     let file = dir.path().join("plans.toml");
     std::fs::write(&file, "[only]\nwebhooks_in_dashboard = false\n").unwrap();
     let path = file.display().to_string();
-    let world = World::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
-    let account = world.seed.account("only").await;
-    let (_, session) = world.member(&account, Role::Owner).await;
+    let fixture = Fixture::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
+    let account = fixture.seed.account("only").await;
+    let (_, session) = fixture.member(&account, Role::Owner).await;
     let reply = session.get("/api/v1/webhooks").await;
     let body = reply.json();
     let expected = json!({ "error": body["error"], "code": "PLAN_FEATURE", "plan": "only",

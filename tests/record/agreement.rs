@@ -2,7 +2,7 @@
 //! call or spend after it agree, and the prediction changes nothing.
 
 use crate::fixture::success;
-use crate::record_fixture::{Client, Stage};
+use crate::record_fixture::{Client, RecordFixture};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 use serde_json::{Value, json};
@@ -157,8 +157,8 @@ fn tracked_limit(plan: &str) -> Option<u64> {
 
 impl Preconditions {
     /// Writes agent, run and account for a call or spend that charges `more`.
-    async fn arrange(&self, stage: &Stage, client: &Client, more: u64) {
-        let (keys, period) = (&client.account.keys, stage.world.redis.period());
+    async fn arrange(&self, fixture: &RecordFixture, client: &Client, more: u64) {
+        let (keys, period) = (&client.account.keys, fixture.management.redis.period());
         client.account.set_plan(self.plan).await;
         let names = ["cap_run", "cap_day", "cap_month"];
         let mut agent = vec![
@@ -192,14 +192,14 @@ impl Preconditions {
             _ => self.spent[3],
         };
         account.push((format!("t{}", period.month), tracked.to_string()));
-        stage.set(&keys.live().agent("bot"), &agent);
-        stage.set(&keys.record(), &account);
+        fixture.set(&keys.live().agent("bot"), &agent);
+        fixture.set(&keys.record(), &account);
         let run = [
             ("spent", self.spent[0].to_string()),
             ("calls", "1".to_owned()),
             ("first", "1".to_owned()),
         ];
-        stage.set(
+        fixture.set(
             &keys.live().run("bot", "r"),
             &run.map(|(name, value)| (name.to_owned(), value)),
         );
@@ -207,16 +207,16 @@ impl Preconditions {
 }
 
 /// An agent without a policy of its own.
-async fn client(stage: &Stage) -> Client {
-    let client = stage.client("free", json!({})).await;
+async fn client(fixture: &RecordFixture) -> Client {
+    let client = fixture.client("free", json!({})).await;
     client.agent.no_cap().await;
     client
 }
 
 impl Key {
-    fn arrange(&self, stage: &Stage, client: &Client) {
+    fn arrange(&self, fixture: &RecordFixture, client: &Client) {
         let keys = &client.account.keys;
-        let redis = &stage.world.redis;
+        let redis = &fixture.management.redis;
         for number in 0..self.older {
             let (place, id) = (format!("-{}", number + 1), format!("vk_older{number}"));
             let _: u64 = redis.command(&["ZADD", &keys.active_keys(), &place, &id]);
@@ -233,12 +233,12 @@ impl Key {
 }
 
 /// Makes a prediction during which the account does not change. The sealer can come in between, but not every time.
-async fn predicted(stage: &Stage, client: &Client, body: Value) -> Result<Value, TestCaseError> {
+async fn predicted(fixture: &RecordFixture, client: &Client, body: Value) -> Result<Value, TestCaseError> {
     for _ in 0..TRIES {
         let account = format!("*{}*", client.account.id);
-        let before = stage.dump(&account);
+        let before = fixture.dump(&account);
         let reply = client.dry_run(body.clone()).await;
-        let after = stage.dump(&account);
+        let after = fixture.dump(&account);
         prop_assert_eq!(reply.status, 200, "{}", reply.text());
         if after == before {
             return Ok(success(&reply, 200));
@@ -248,14 +248,18 @@ async fn predicted(stage: &Stage, client: &Client, body: Value) -> Result<Value,
     Err(TestCaseError::fail("a prediction changes something"))
 }
 
-async fn call_agrees(stage: &Stage, preconditions: &Preconditions, key: &Key) -> Result<(), TestCaseError> {
-    let client = client(stage).await;
+async fn call_agrees(
+    fixture: &RecordFixture,
+    preconditions: &Preconditions,
+    key: &Key,
+) -> Result<(), TestCaseError> {
+    let client = client(fixture).await;
     let run = preconditions.run_named.then_some("r");
     let estimate = client.dry_run(client.call_body(run)).await;
     let estimate = success(&estimate, 200)["estimateNanos"].as_str().unwrap().parse();
-    preconditions.arrange(stage, &client, estimate.unwrap()).await;
-    key.arrange(stage, &client);
-    let reported = predicted(stage, &client, client.call_body(run)).await?;
+    preconditions.arrange(fixture, &client, estimate.unwrap()).await;
+    key.arrange(fixture, &client);
+    let reported = predicted(fixture, &client, client.call_body(run)).await?;
     let (reply, _) = client.call(run).await;
     let really = (
         reply.header("x-service-decision") == Some("approved"),
@@ -278,17 +282,17 @@ fn plain(reported: &Value) -> String {
 }
 
 async fn spend_agrees(
-    stage: &Stage,
+    fixture: &RecordFixture,
     preconditions: &Preconditions,
     wallet: &Wallet,
 ) -> Result<(), TestCaseError> {
     const AMOUNT: u64 = 1_234_567_891;
-    let client = client(stage).await;
+    let client = client(fixture).await;
     if wallet.row {
         let body = json!({ "botId": "bot", "name": "Bot" });
         success(&client.api.post("/v1/wallets/create", body).await, 200);
     }
-    preconditions.arrange(stage, &client, AMOUNT).await;
+    preconditions.arrange(fixture, &client, AMOUNT).await;
     let mut fields = Vec::new();
     if preconditions.own_policy.is_some() {
         fields.push(("cap_txn", wallet.transaction.text(0, AMOUNT)));
@@ -317,13 +321,13 @@ async fn spend_agrees(
         .map(|(name, value)| (name.to_owned(), value))
         .collect();
     fields.push((
-        format!("w{}", stage.world.redis.period().day),
+        format!("w{}", fixture.management.redis.period().day),
         wallet.day_spent.to_string(),
     ));
-    stage.set(&client.account.keys.live().agent("bot"), &fields);
+    fixture.set(&client.account.keys.live().agent("bot"), &fields);
     let run = preconditions.run_named.then_some("r");
     let body = json!({ "agent": "bot", "amount": "1.234567891", "runId": run });
-    let reported = predicted(stage, &client, body.clone()).await?;
+    let reported = predicted(fixture, &client, body.clone()).await?;
     let reply = client.api.post("/v1/spend", body).await;
     let really = match reply.status {
         200 => json!(null),
@@ -336,25 +340,25 @@ async fn spend_agrees(
     Ok(())
 }
 
-/// Runs the cases on one stage, and shows the shortest that fails.
-fn all<S: Strategy>(cases: &S, one: impl AsyncFn(&Stage, &S::Value) -> Result<(), TestCaseError>) {
+/// Runs the cases on one fixture, and shows the shortest that fails.
+fn all<S: Strategy>(cases: &S, one: impl AsyncFn(&RecordFixture, &S::Value) -> Result<(), TestCaseError>) {
     // A case during which the day ends proves nothing.
-    let within_a_day = async |stage: &Stage, case| loop {
-        let period = stage.world.redis.period();
-        let agreed = one(stage, &case).await;
-        if stage.world.redis.period() == period {
+    let within_a_day = async |fixture: &RecordFixture, case| loop {
+        let period = fixture.management.redis.period();
+        let agreed = one(fixture, &case).await;
+        if fixture.management.redis.period() == period {
             return agreed;
         }
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let stage = runtime.block_on(Stage::start());
+    let fixture = runtime.block_on(RecordFixture::start());
     let config = Config {
         cases: CASES,
         max_shrink_iters: 40,
         failure_persistence: None,
         ..Config::default()
     };
-    match TestRunner::new(config).run(cases, |case| runtime.block_on(within_a_day(&stage, case))) {
+    match TestRunner::new(config).run(cases, |case| runtime.block_on(within_a_day(&fixture, case))) {
         Ok(()) => {}
         Err(TestError::Fail(reason, case)) => panic!("{reason}\nshortest case: {case:#?}"),
         Err(other) => panic!("{other}"),
@@ -363,15 +367,16 @@ fn all<S: Strategy>(cases: &S, one: impl AsyncFn(&Stage, &S::Value) -> Result<()
 
 #[test]
 fn a_predicted_call_is_decided_as_predicted() {
-    all(&(preconditions(), key()), async |stage, (preconditions, key)| {
-        call_agrees(stage, preconditions, key).await
-    });
+    all(
+        &(preconditions(), key()),
+        async |fixture, (preconditions, key)| call_agrees(fixture, preconditions, key).await,
+    );
 }
 
 #[test]
 fn a_predicted_spend_is_decided_as_predicted() {
     all(
         &(preconditions(), wallet()),
-        async |stage, (preconditions, wallet)| spend_agrees(stage, preconditions, wallet).await,
+        async |fixture, (preconditions, wallet)| spend_agrees(fixture, preconditions, wallet).await,
     );
 }

@@ -1,7 +1,7 @@
 //! `/audit`: lists, exports and checkpoints are complete, current, and of the own account only.
 
 use crate::audit_writer::{AuditWriter, START_MS, chain, lines};
-use crate::fixture::{World, fresh, problem, success, text};
+use crate::fixture::{Fixture, fresh, problem, success, text};
 use archive::Archive;
 use archive::location::ArchiveLocation;
 use crypto::checkpoint_key::PublicKey;
@@ -55,8 +55,8 @@ fn archive(dir: &std::path::Path) -> Archive {
 
 #[tokio::test]
 async fn a_writer_reads_its_own_entry_at_once_as_it_was_hashed() {
-    let world = World::start_with(|options| options.env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "60000")).await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start_with(|options| options.env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "60000")).await;
+    let (account, caller) = fixture.account("builder").await;
     for n in 1..=30 {
         let body = json!({ "name": format!("bot {n}") });
         let made = caller.post("/v1/agents", body).await;
@@ -205,8 +205,8 @@ async fn agree_with_a_scan(store: &Store, account: &SeedAccount, writer: &AuditW
 
 #[tokio::test]
 async fn queries_are_checked() {
-    let world = World::start().await;
-    let (_, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("builder").await;
     for (query, names) in [
         ("agentId=a/b", "agentId"),
         ("agentId=user", "agentId"),
@@ -253,14 +253,14 @@ async fn queries_are_checked() {
 
 #[tokio::test]
 async fn modes_and_accounts_never_mix() {
-    let world = World::start().await;
-    let (first, _) = world.account("builder").await;
-    let (second, _) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (first, _) = fixture.account("builder").await;
+    let (second, _) = fixture.account("builder").await;
     for (account, mode) in [&first, &second]
         .into_iter()
         .flat_map(|account| Mode::ALL.map(|mode| (account, mode)))
     {
-        let caller = world.caller(account, mode).await;
+        let caller = fixture.caller(account, mode).await;
         let mark = format!("of {} {mode}", account.id);
         success(&caller.post("/v1/agents", json!({ "name": mark })).await, 200);
     }
@@ -268,7 +268,7 @@ async fn modes_and_accounts_never_mix() {
         .into_iter()
         .flat_map(|account| Mode::ALL.map(|mode| (account, mode)))
     {
-        let caller = world.caller(account, mode).await;
+        let caller = fixture.caller(account, mode).await;
         let export = caller.get("/v1/audit/export").await;
         let marks: Vec<Value> = exported(&export)
             .iter()
@@ -283,8 +283,8 @@ async fn modes_and_accounts_never_mix() {
 
 #[tokio::test]
 async fn checkpoints_are_signed_notes() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
     let all = caller.get("/v1/audit/export").await;
     let entries = exported(&all);
@@ -313,15 +313,17 @@ async fn checkpoints_are_signed_notes() {
     assert_eq!(hex::encode(checkpoint.end().hash), text(&now, "/hash"));
     let none = success(&caller.get("/v1/audit/checkpoint?size=0").await, 200);
     assert_eq!((&none["size"], text(&none, "/hash")), (&json!(0), GENESIS));
-    let sealed: String = world.redis.command(&["HGET", "tollgate/store", "checkpoint_key"]);
+    let sealed: String = fixture
+        .redis
+        .command(&["HGET", "tollgate/store", "checkpoint_key"]);
     assert!(sealed.starts_with("v1."), "sealed under the master key");
 }
 
 #[tokio::test]
 async fn an_export_ends_where_it_began_though_entries_are_written_meanwhile() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
-    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
+    let writer = AuditWriter::new(&fixture.store, &account, Mode::Live);
     writer.write(&lines(2000)).await;
     let writing = async {
         let more = lines(40);
@@ -351,18 +353,18 @@ async fn an_export_ends_where_it_began_though_entries_are_written_meanwhile() {
 async fn an_export_that_cannot_go_on_breaks_the_connection() {
     let redis = Redis::start();
     let wire = Wire::to_port(redis.port());
-    let world = World::on(redis, |options| {
+    let fixture = Fixture::on(redis, |options| {
         let options = options.env("TOLLGATE_STORE__URL", wire.redis_url());
         options.env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "60000")
     })
     .await;
-    let account = world.seed.account("builder").await;
+    let account = fixture.seed.account("builder").await;
     let key = account.issue(Mode::Live, &[Permission::Read], &[], None).await;
     // More than any buffer between the two ends holds.
-    AuditWriter::new(&world.store, &account, Mode::Live)
+    AuditWriter::new(&fixture.store, &account, Mode::Live)
         .write(&lines(30_000))
         .await;
-    let request = http_client().get(format!("{}/v1/audit/export", world.admin.url()));
+    let request = http_client().get(format!("{}/v1/audit/export", fixture.admin.url()));
     let mut response = request.bearer_auth(&key.secret).send().await.unwrap();
     assert_eq!(response.status().as_u16(), 200);
     assert!(response.chunk().await.unwrap().is_some());
@@ -377,7 +379,7 @@ async fn an_export_that_cannot_go_on_breaks_the_connection() {
     assert!(end.is_err(), "{end:?}");
     wire.heal();
     until("the server works again", async || {
-        let reply = world.admin.caller(&key.secret).get("/v1/audit?limit=1").await;
+        let reply = fixture.admin.caller(&key.secret).get("/v1/audit?limit=1").await;
         reply.status == 200
     })
     .await;
@@ -385,15 +387,15 @@ async fn an_export_that_cannot_go_on_breaks_the_connection() {
 
 #[tokio::test]
 async fn entries_are_there_after_the_store_was_killed() {
-    let world = World::on(Redis::start_durable(), |options| options).await;
-    let (_, caller) = world.account("builder").await;
+    let fixture = Fixture::on(Redis::start_durable(), |options| options).await;
+    let (_, caller) = fixture.account("builder").await;
     for n in 0..20 {
         let body = json!({ "maxSpendPerDay": n });
         success(&caller.post("/v1/policies/bot", body).await, 200);
     }
     let before = caller.get("/v1/audit/export").await;
-    world.redis.kill9();
-    world.redis.restart();
+    fixture.redis.kill9();
+    fixture.redis.restart();
     let after = eventually("the server answers", Duration::from_secs(20), async || {
         let reply = caller.get("/v1/audit/export").await;
         (reply.status == 200).then_some(reply)
@@ -405,9 +407,9 @@ async fn entries_are_there_after_the_store_was_killed() {
 
 #[tokio::test]
 async fn a_clock_that_jumps_back_breaks_no_chain() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
-    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
+    let writer = AuditWriter::new(&fixture.store, &account, Mode::Live);
     let mut all = lines(60);
     for (n, (at, _)) in all.iter_mut().enumerate() {
         match n {

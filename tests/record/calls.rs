@@ -10,7 +10,7 @@ mod sums;
 mod trail;
 
 use crate::fixture::{fresh, problem, success, text};
-use crate::record_fixture::{Client, MODEL, Stage};
+use crate::record_fixture::{Client, MODEL, RecordFixture};
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
 use harness::{Caller, assert_fields, chat_body};
@@ -38,8 +38,8 @@ async fn three_calls(client: &Client) -> [String; 3] {
 
 #[tokio::test]
 async fn a_call_is_listed_with_what_it_cost() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     let ids = three_calls(&client).await;
     let listed = calls(&client.api, "").await;
     let found: Vec<&str> = listed.iter().map(|call| text(call, "/id")).collect();
@@ -89,8 +89,8 @@ async fn a_call_is_listed_with_what_it_cost() {
 
 #[tokio::test]
 async fn each_filter_finds_its_calls_and_no_others() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     let [denied, alone, in_run] = three_calls(&client).await;
     let all = [denied.as_str(), &alone, &in_run];
     let (past, future) = ("2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z");
@@ -147,8 +147,8 @@ async fn each_filter_finds_its_calls_and_no_others() {
         assert_eq!(found, expected, "{query}");
     }
 
-    let (_, stranger) = stage.world.account("builder").await;
-    let tester = stage.world.caller(&client.account, Mode::Test).await;
+    let (_, stranger) = fixture.management.account("builder").await;
+    let tester = fixture.management.caller(&client.account, Mode::Test).await;
     for outsider in [&stranger, &tester] {
         assert_eq!(calls(outsider, "").await, Vec::<Value>::new());
         assert_eq!(
@@ -162,8 +162,8 @@ async fn each_filter_finds_its_calls_and_no_others() {
 
 #[tokio::test]
 async fn a_malformed_parameter_is_a_400_that_names_it() {
-    let stage = Stage::start().await;
-    let (_, api) = stage.world.account("builder").await;
+    let fixture = RecordFixture::start().await;
+    let (_, api) = fixture.management.account("builder").await;
     let of_usage = [
         ("groupBy", "team"),
         ("groupBy", ""),
@@ -214,8 +214,8 @@ async fn a_malformed_parameter_is_a_400_that_names_it() {
 
 #[tokio::test]
 async fn what_a_rate_window_counted_is_one_row() {
-    let stage = Stage::start().await;
-    let client = stage.client("free", json!({ "maxSpendPerDay": 10 })).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("free", json!({ "maxSpendPerDay": 10 })).await;
     for _ in 0..25 {
         client.call(None).await;
     }
@@ -231,13 +231,16 @@ async fn what_a_rate_window_counted_is_one_row() {
 
 #[tokio::test]
 async fn usage_is_what_the_ledger_counted() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     three_calls(&client).await;
-    let before = stage.world.redis.period();
+    let before = fixture.management.redis.period();
     let usage = success(&client.api.get("/v1/usage?groupBy=agent").await, 200);
-    let fields = stage.world.fields(&client.account.keys.live().agent("bot")).await;
-    if stage.world.redis.period() != before {
+    let fields = fixture
+        .management
+        .fields(&client.account.keys.live().agent("bot"))
+        .await;
+    if fixture.management.redis.period() != before {
         return; // midnight
     }
     let row = &usage["usage"][0];
@@ -271,8 +274,8 @@ async fn usage_is_what_the_ledger_counted() {
 
 #[tokio::test]
 async fn an_export_has_the_calls_of_its_filters() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     let [denied, _, in_run] = three_calls(&client).await;
     let reply = client.api.get("/v1/calls/export?runId=r1").await;
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -316,8 +319,8 @@ async fn an_export_has_the_calls_of_its_filters() {
 /// A model name that an agent sends is never a formula in an exported file, also where `;` separates cells.
 #[tokio::test]
 async fn no_model_is_a_formula_in_a_file() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     for model in ["m;=cmd|' /C calc'!A0;z", "\u{ff1d}1+1", "\u{feff}=1+1"] {
         client.edge.chat(chat_body(model, "hello")).await;
     }

@@ -2,7 +2,7 @@
 //! exchanged.
 
 use crate::audit_writer::{AuditWriter, lines};
-use crate::fixture::{BINARY, World, problem, success, text};
+use crate::fixture::{BINARY, Fixture, problem, success, text};
 use crate::trail_fixture::{TrailFixture, audit, broken};
 use archive::Archive;
 use audit_verify::checkpoint::{self, NotSigned};
@@ -151,15 +151,15 @@ fn archive_of(fixture: &TrailFixture) -> Archive {
 async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     let archive = dir.path().join("archive").display().to_string();
-    let world = World::start_with(|options| {
+    let management = Fixture::start_with(|options| {
         options
             .env("TOLLGATE_AUDIT__ARCHIVE", &archive)
             .env("TOLLGATE_AUDIT__CHECKPOINT_EVERY_MS", "3600000")
     })
     .await;
-    let cli = Cli::new(BINARY, world.redis.url()).env("TOLLGATE_AUDIT__ARCHIVE", &archive);
-    let (account, caller) = world.account("builder").await;
-    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
+    let cli = Cli::new(BINARY, management.redis.url()).env("TOLLGATE_AUDIT__ARCHIVE", &archive);
+    let (account, caller) = management.account("builder").await;
+    let writer = AuditWriter::new(&management.store, &account, Mode::Live);
     writer.write(&lines(50)).await;
     let path = "/v1/audit/checkpoint";
     let first = success(&caller.get(path).await, 200);

@@ -1,7 +1,7 @@
 //! `GET /decisions/{id}`: why a call was approved or denied, and its outcome.
 
 use crate::fixture::{fresh, minted, problem, text};
-use crate::record_fixture::{Client, MODEL, Stage, check};
+use crate::record_fixture::{Client, MODEL, RecordFixture, check};
 use domain::mode::Mode;
 use harness::{Answer, assert_fields, eventually};
 use serde_json::{Value, json};
@@ -26,8 +26,8 @@ async fn missing(client: &Client, id: &str) {
 
 #[tokio::test]
 async fn an_approved_call_shows_its_checks_and_its_cost() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     let (reply, id) = client.call(Some("r1")).await;
     assert_eq!(reply.status, 200, "{reply:?}");
     let decision = client.decision(&id).await;
@@ -84,8 +84,8 @@ async fn an_approved_call_shows_its_checks_and_its_cost() {
 
 #[tokio::test]
 async fn a_denied_call_names_the_check_that_decided() {
-    let stage = Stage::start().await;
-    let client = stage
+    let fixture = RecordFixture::start().await;
+    let client = fixture
         .client("builder", json!({ "maxSpendPerDay": 0.000001 }))
         .await;
     let (reply, id) = client.call(Some("r1")).await;
@@ -110,11 +110,14 @@ async fn a_denied_call_names_the_check_that_decided() {
         ],
     );
     assert_eq!(check(&decision, "daily_limit"), check(&predicted, "daily_limit"));
-    assert_eq!(stage.upstream.requests().len(), 0);
+    assert_eq!(fixture.upstream.requests().len(), 0);
 
     // A refusal before Cap has an id of its own kind.
     let agent = client.account.keys.live().agent("bot");
-    let _: u64 = stage.world.redis.command(&["HDEL", &agent, "pk_sealed:openai"]);
+    let _: u64 = fixture
+        .management
+        .redis
+        .command(&["HDEL", &agent, "pk_sealed:openai"]);
     let (_, id) = client.call(None).await;
     assert!(id.starts_with("deny_"), "{id}");
     let decision = client.decision(&id).await;
@@ -126,15 +129,17 @@ async fn a_denied_call_names_the_check_that_decided() {
 
 #[tokio::test]
 async fn a_call_under_way_is_open_and_then_settled() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     let gate = Arc::new(Notify::new());
     let waits = Arc::clone(&gate);
-    stage.upstream.set(move |_| Answer::chat(9, 12).wait_for(&waits));
+    fixture
+        .upstream
+        .set(move |_| Answer::chat(9, 12).wait_for(&waits));
     let edge = client.edge.clone();
     let calling = tokio::spawn(async move { edge.chat(harness::chat_body(MODEL, "hello")).await });
     let due = client.account.keys.bucket().due();
-    let open = || -> Vec<String> { stage.world.redis.command(&["ZRANGE", &due, "0", "-1"]) };
+    let open = || -> Vec<String> { fixture.management.redis.command(&["ZRANGE", &due, "0", "-1"]) };
     let id = eventually("a call under way", SOON, async || open().pop()).await;
     let decision = client.decision(&id).await;
     has(
@@ -155,7 +160,7 @@ async fn a_call_under_way_is_open_and_then_settled() {
         "heldNanos": decision["estimateNanos"],
     }, "it is under way");
 
-    let other = stage.client("builder", json!({})).await;
+    let other = fixture.client("builder", json!({})).await;
     missing(&other, &id).await;
     gate.notify_waiters();
     gate.notify_one();
@@ -168,18 +173,18 @@ async fn a_call_under_way_is_open_and_then_settled() {
     let after = client.dry_run(client.call_body(None)).await.json();
     assert_eq!(check(&after, "daily_limit")["heldNanos"], json!("0"));
     missing(&other, &id).await;
-    let tester = stage.world.caller(&client.account, Mode::Test).await;
+    let tester = fixture.management.caller(&client.account, Mode::Test).await;
     let reply = tester.get(&format!("/v1/decisions/{id}")).await;
     problem(&reply, 404, "NOT_FOUND");
 }
 
 #[tokio::test]
 async fn what_the_provider_makes_of_a_call_is_reported() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
-    stage.upstream.set(|_| Answer::error(400, "bad", "no"));
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    fixture.upstream.set(|_| Answer::error(400, "bad", "no"));
     let (_, released) = client.call(None).await;
-    stage.upstream.set(|_| Answer::error(500, "oops", "no"));
+    fixture.upstream.set(|_| Answer::error(500, "oops", "no"));
     let (_, estimated) = client.call(None).await;
     let decision = client.decision(&released).await;
     has(
@@ -207,8 +212,8 @@ async fn what_the_provider_makes_of_a_call_is_reported() {
 
 #[tokio::test]
 async fn a_kept_charge_that_was_corrected_shows_both() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     let id = "allow_01KAH3V9J80123456789ABCDEF";
     let hold = format!(
         "H 750000000 20775 202611 1 0:10:,3:120:,0::0,1:100:0,1::0,1:10:,8::0 {} bot r1 {} p1 m",
@@ -217,13 +222,13 @@ async fn a_kept_charge_that_was_corrected_shows_both() {
     // As the reaper and the operator write them.
     for (outcome, cost) in [("kept", 750_000_000), ("corrected", 1_000)] {
         let record = client.account.keys.record();
-        let seq: u64 = stage
-            .world
+        let seq: u64 = fixture
+            .management
             .redis
             .command(&["HINCRBY", &record, "live_audit_seq", "1"]);
         let line = format!("{seq} 1795000000123 A {outcome} {cost} {id} {hold}");
-        let _: u64 = stage
-            .world
+        let _: u64 = fixture
+            .management
             .redis
             .command(&["RPUSH", &client.account.keys.live().audit(), &line]);
     }
@@ -257,12 +262,12 @@ async fn a_kept_charge_that_was_corrected_shows_both() {
 /// The store approves a call after the edge has given up on it. The caller's id names the approval that was voided.
 #[tokio::test]
 async fn a_denial_whose_approval_was_lost_leads_to_its_record() {
-    let stage = Stage::start_with(&[("STORE__TIMEOUT_MS", "400")]).await;
-    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    let fixture = RecordFixture::start_with(&[("STORE__TIMEOUT_MS", "400")]).await;
+    let client = fixture.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     assert_eq!(client.call(None).await.0.status, 200);
-    stage.world.redis.pause();
+    fixture.management.redis.pause();
     let (reply, _) = client.call(None).await;
-    stage.world.redis.resume();
+    fixture.management.redis.resume();
     assert_eq!(reply.status, 503, "{reply:?}");
     let denied = text(&reply.json(), "/id").to_owned();
     minted(&denied, "deny_");

@@ -3,7 +3,7 @@
 mod requests;
 
 use crate::fixture::{fresh, problem, success, text};
-use crate::record_fixture::{Client, MODEL, Stage, check};
+use crate::record_fixture::{Client, MODEL, RecordFixture, check};
 use domain::check::CheckName;
 use domain::denial::Denial;
 use harness::{Cli, assert_fields, merged};
@@ -21,12 +21,12 @@ fn names(body: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_call_is_predicted_with_all_its_checks() {
-    let stage = Stage::start().await;
+    let fixture = RecordFixture::start().await;
     let policy = json!({ "maxSpendPerRun": 5, "maxSpendPerDay": 10, "maxSpendPerMonth": 100 });
-    let client = stage.client("free", policy).await;
-    let period = stage.world.redis.period();
+    let client = fixture.client("free", policy).await;
+    let period = fixture.management.redis.period();
     let agent = client.account.keys.live().agent("bot");
-    stage.set(
+    fixture.set(
         &agent,
         &[
             (format!("d{}", period.day), "9999999990".to_owned()),
@@ -78,21 +78,21 @@ async fn a_call_is_predicted_with_all_its_checks() {
         &json!({ "check": "plan_key_limit", "limit": 1, "spent": 0, "held": null, "passes": true, "resetsAt": null })
     );
     assert_eq!(check(&body, "rate_limited")["limit"], json!(10));
-    assert_eq!(stage.upstream.requests().len(), 0);
+    assert_eq!(fixture.upstream.requests().len(), 0);
 }
 
 #[tokio::test]
 async fn a_spend_is_predicted_with_all_its_checks() {
-    let stage = Stage::start().await;
+    let fixture = RecordFixture::start().await;
     let policy = json!({ "maxSpendPerTransaction": 8, "maxSpendPerDay": 10, "approvalThreshold": 5 });
-    let client = stage.client("builder", policy).await;
+    let client = fixture.client("builder", policy).await;
     let made = client.api.post("/v1/agents", json!({ "name": "Bot" })).await;
     let agent = text(&success(&made, 200), "/agent/id").to_owned();
     let policy = json!({ "maxSpendPerTransaction": 8, "approvalThreshold": 5 });
     let reply = client.api.post(&format!("/v1/policies/{agent}"), policy).await;
     success(&reply, 200);
     let key = client.account.keys.live().agent(&agent);
-    stage.set(&key, &[("balance".to_owned(), "7500000000".to_owned())]);
+    fixture.set(&key, &[("balance".to_owned(), "7500000000".to_owned())]);
 
     let ask = async |agent: &str, amount: &str| {
         let reply = client.dry_run(json!({ "agent": agent, "amount": amount })).await;
@@ -157,9 +157,9 @@ async fn budgets_of_records_are_predicted() {
         ("LIMITS__TEXT_BYTES", "2000"),
         ("LIMITS__TRANSACTIONS", "2"),
     ];
-    let stage = Stage::start_with(&limits).await;
+    let fixture = RecordFixture::start_with(&limits).await;
     // A call in a run that is new, known, or not named.
-    let client = stage.client("enterprise", json!({})).await;
+    let client = fixture.client("enterprise", json!({})).await;
     for (run, reason) in [
         (Some("r1"), json!(null)),
         (Some("r2"), json!(null)),
@@ -184,12 +184,12 @@ async fn budgets_of_records_are_predicted() {
         ("runs", 2, json!({ "runId": "" })),
     ];
     for (budget, fit, more) in spends {
-        let client = stage.client("enterprise", json!({})).await;
+        let client = fixture.client("enterprise", json!({})).await;
         if more["agent"] == json!("rich") {
             let wallet = json!({ "botId": "rich" });
             success(&client.api.post("/v1/wallets/create", wallet).await, 200);
             success(&client.api.post("/v1/policies/rich", json!({})).await, 200);
-            let cli = Cli::new(crate::fixture::BINARY, stage.world.redis.url());
+            let cli = Cli::new(crate::fixture::BINARY, fixture.management.redis.url());
             let deposit = ["deposit", "--account", &client.account.id, "--wallet", "rich"];
             let _ = cli.json(&[&deposit[..], &["--amount", "5", "--reference", "r"]].concat());
         }
@@ -220,11 +220,11 @@ async fn budgets_of_records_are_predicted() {
 /// Runs that ended 35 days after their last call do not count in predictions, spends and what the operator sees.
 #[tokio::test]
 async fn runs_that_ended_are_in_no_prediction() {
-    let stage = Stage::start_with(&[("LIMITS__RUNS", "2")]).await;
-    let client = stage.client("enterprise", json!({})).await;
+    let fixture = RecordFixture::start_with(&[("LIMITS__RUNS", "2")]).await;
+    let client = fixture.client("enterprise", json!({})).await;
     let index = client.account.keys.live().all_runs();
     let long_ago = clock::now_ms() - 36 * 24 * 3_600_000;
-    let cli = Cli::new(crate::fixture::BINARY, stage.world.redis.url());
+    let cli = Cli::new(crate::fixture::BINARY, fixture.management.redis.url());
     let used = || {
         let shown = cli.json(&["account", "show", "--account", &client.account.id]);
         shown["budgets"]["live"]["runs"]["used"].clone()
@@ -242,13 +242,13 @@ async fn runs_that_ended_are_in_no_prediction() {
         "{refused:?}"
     );
     for run in ["r1", "r2"] {
-        let _: u64 = stage
-            .world
+        let _: u64 = fixture
+            .management
             .redis
             .command(&["DEL", &client.account.keys.live().run("bot", run)]);
         let member = format!("bot/{run}");
-        let _: u64 = stage
-            .world
+        let _: u64 = fixture
+            .management
             .redis
             .command(&["ZADD", &index, &long_ago.to_string(), &member]);
     }
@@ -268,9 +268,9 @@ async fn a_stream_is_predicted_by_the_plan() {
     let tables = "[free]\nstreaming = false\nproxy_requests_per_minute = 2\n[enterprise]\n";
     std::fs::write(plans.path(), tables).unwrap();
     let path = plans.path().to_str().unwrap();
-    let stage = Stage::start_with(&[("PLANS__FILE", path), ("PROXY__STREAMING", "true")]).await;
+    let fixture = RecordFixture::start_with(&[("PLANS__FILE", path), ("PROXY__STREAMING", "true")]).await;
     for (plan, streams) in [("free", false), ("enterprise", true)] {
-        let client = stage
+        let client = fixture
             .client(plan, json!({ "maxSpendPerDay": "0.000000001" }))
             .await;
         let mut body = client.call_body(None);
@@ -305,10 +305,13 @@ async fn a_stream_is_predicted_by_the_plan() {
 /// An estimate beyond any amount exceeds every limit; without one it cannot be charged.
 #[tokio::test]
 async fn an_estimate_beyond_any_amount_is_predicted() {
-    let stage = Stage::start().await;
-    let client = stage.client("enterprise", json!({})).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("enterprise", json!({})).await;
     let overlay = r#"{"models":{"beyond":{"rates":{"standard":{"input":"0","output":"1000000"}}}}}"#;
-    let _: String = stage.world.redis.command(&["SET", store::keys::PRICES, overlay]);
+    let _: String = fixture
+        .management
+        .redis
+        .command(&["SET", store::keys::PRICES, overlay]);
     let body = json!({ "agent": "bot", "model": "beyond", "max_tokens": 10_000_000, "keyId": client.key_id });
     let predict = async |reason: &str, part: &str| {
         let body = success(&client.dry_run(body.clone()).await, 200);
@@ -333,14 +336,14 @@ async fn an_estimate_beyond_any_amount_is_predicted() {
 
 #[tokio::test]
 async fn the_guard_of_the_stores_room_is_predicted() {
-    let stage = Stage::start().await;
-    let client = stage.client("enterprise", json!({})).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("enterprise", json!({})).await;
     assert_eq!(as_predicted(&client, None).await, json!(null));
     let list = List {
         room: [(client.account.id.clone(), Cause::Share)].into(),
         ..List::default()
     };
-    refused::write(&stage.world.store, &list).await.unwrap();
+    refused::write(&fixture.management.store, &list).await.unwrap();
     let spend = json!({ "agent": "bot", "amount": "0.5" });
     let refused = async || {
         let reply = client.api.post("/v1/spend", spend.clone()).await;
@@ -367,14 +370,14 @@ async fn the_guard_of_the_stores_room_is_predicted() {
 
 #[tokio::test]
 async fn nothing_changes_whatever_is_asked() {
-    let stage = Stage::start().await;
-    let client = stage.client("free", json!({ "maxSpendPerDay": 1 })).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("free", json!({ "maxSpendPerDay": 1 })).await;
     let (first, _) = client.call(Some("r")).await;
     assert_eq!(
         first.status, 200,
         "so that there are counters, a run and an open rate window"
     );
-    let before = stage.quiet_dump().await;
+    let before = fixture.quiet_dump().await;
     for body in [
         client.call_body(Some("r")),
         client.call_body(None),
@@ -390,7 +393,7 @@ async fn nothing_changes_whatever_is_asked() {
         }
     }
     assert_eq!(
-        stage.quiet_dump().await,
+        fixture.quiet_dump().await,
         before,
         "not even the virtual key's rate count"
     );

@@ -2,7 +2,7 @@
 //! (decision D48).
 
 use crate::fixture::BINARY;
-use crate::record_fixture::{Client, MODEL, Stage};
+use crate::record_fixture::{Client, MODEL, RecordFixture};
 use domain::mode::Mode;
 use domain::price::PriceTable;
 use harness::{Cli, Redis, chat_body, eventually, until};
@@ -45,9 +45,9 @@ async fn each_charge_is_recomputed_by_the_table_of_its_time() {
     let folder = tempfile::tempdir().unwrap();
     let archive = folder.path();
     let place = archive.to_str().unwrap();
-    let stage = Stage::start_with(&[("AUDIT__ARCHIVE", place)]).await;
-    let client = stage.client("enterprise", json!({})).await;
-    let cli = Cli::new(BINARY, stage.world.redis.url()).env("TOLLGATE_AUDIT__ARCHIVE", place);
+    let fixture = RecordFixture::start_with(&[("AUDIT__ARCHIVE", place)]).await;
+    let client = fixture.client("enterprise", json!({})).await;
+    let cli = Cli::new(BINARY, fixture.management.redis.url()).env("TOLLGATE_AUDIT__ARCHIVE", place);
 
     let (first, before) = call(&client).await;
     let builtin = PriceTable::builtin().unwrap();
@@ -70,7 +70,7 @@ async fn each_charge_is_recomputed_by_the_table_of_its_time() {
     assert_ne!(before["chargedNanos"], after["chargedNanos"]);
 
     until("both tables are in the archive, and only there", async || {
-        let waiting: u64 = stage.world.redis.command(&["HLEN", WAITING]);
+        let waiting: u64 = fixture.management.redis.command(&["HLEN", WAITING]);
         waiting == 0 && kept(archive, &first).is_some() && kept(archive, &second).is_some()
     })
     .await;
@@ -99,15 +99,15 @@ async fn each_charge_is_recomputed_by_the_table_of_its_time() {
     // A changed charge is found, with its entry.
     let trail = client.account.keys.in_mode(Mode::Live).audit();
     let charged = before["chargedNanos"].as_str().unwrap();
-    let lines: Vec<String> = stage.world.redis.command(&["LRANGE", &trail, "0", "-1"]);
+    let lines: Vec<String> = fixture.management.redis.command(&["LRANGE", &trail, "0", "-1"]);
     let id = before["id"].as_str().unwrap();
     let at = lines
         .iter()
         .position(|line| line.contains(id) && line.contains(charged))
         .unwrap();
     let changed = lines[at].replace(charged, &format!("{charged}0"));
-    let _: String = stage
-        .world
+    let _: String = fixture
+        .management
         .redis
         .command(&["LSET", &trail, &at.to_string(), &changed]);
     let (code, found) = recompute(&cli, &client, &[]).await;
@@ -118,8 +118,8 @@ async fn each_charge_is_recomputed_by_the_table_of_its_time() {
         (&before["id"], &before["chargedNanos"])
     );
     assert_eq!(found["different"], json!(1));
-    let _: String = stage
-        .world
+    let _: String = fixture
+        .management
         .redis
         .command(&["LSET", &trail, &at.to_string(), &lines[at]]);
 
@@ -149,31 +149,32 @@ async fn tables_wait_for_the_archive() {
     std::fs::create_dir(&archive).unwrap();
     std::fs::write(archive.join("prices"), "").unwrap();
     let place = archive.to_str().unwrap();
-    let stage = Stage::start_with(&[("AUDIT__ARCHIVE", place)]).await;
-    let client = stage.client("enterprise", json!({})).await;
-    let cli = Cli::new(BINARY, stage.world.redis.url()).env("TOLLGATE_AUDIT__ARCHIVE", place);
+    let fixture = RecordFixture::start_with(&[("AUDIT__ARCHIVE", place)]).await;
+    let client = fixture.client("enterprise", json!({})).await;
+    let cli = Cli::new(BINARY, fixture.management.redis.url()).env("TOLLGATE_AUDIT__ARCHIVE", place);
     let (version, _) = call(&client).await;
     let failures = "tollgate_admin_archiving_failed_total";
     eventually("a round of the keeper fails", SOON, async || {
-        stage
-            .world
+        fixture
+            .management
             .admin
             .metric::<f64>(failures)
             .filter(|count| *count > 0.0)
     })
     .await;
-    let text: String = stage.world.redis.command(&["HGET", WAITING, &version]);
+    let text: String = fixture.management.redis.command(&["HGET", WAITING, &version]);
     PriceTable::from_text(&version, &text).unwrap();
     let (code, _) = recompute(&cli, &client, &[]).await;
     assert_eq!(code, 0, "a table that waits counts");
 
-    let _: u64 = stage
-        .world
-        .redis
-        .command(&["HSET", WAITING, "0123456789abcdef", "{}", "../../x", &text]);
+    let _: u64 =
+        fixture
+            .management
+            .redis
+            .command(&["HSET", WAITING, "0123456789abcdef", "{}", "../../x", &text]);
     std::fs::remove_file(archive.join("prices")).unwrap();
     until("the store has none", async || {
-        let waiting: u64 = stage.world.redis.command(&["HLEN", WAITING]);
+        let waiting: u64 = fixture.management.redis.command(&["HLEN", WAITING]);
         waiting == 0
     })
     .await;
@@ -192,13 +193,13 @@ async fn what_is_no_table_is_removed_unread() {
     const TAKEN_MAX_KIB: u64 = 64 << 10;
     let folder = tempfile::tempdir().unwrap();
     let archive = folder.path();
-    let stage = Stage::start_with(&[("AUDIT__ARCHIVE", archive.to_str().unwrap())]).await;
-    let client = stage.client("enterprise", json!({})).await;
+    let fixture = RecordFixture::start_with(&[("AUDIT__ARCHIVE", archive.to_str().unwrap())]).await;
+    let client = fixture.client("enterprise", json!({})).await;
     let (version, _) = call(&client).await;
     let is_kept = async || kept(archive, &version);
     let table = eventually("the table is in the archive", SOON, is_kept).await;
     std::fs::remove_file(archive.join(format!("prices/{version}.json"))).unwrap();
-    let pid = stage.world.admin.pid();
+    let pid = fixture.management.admin.pid();
     let before = kib(pid, "VmRSS:");
 
     let long = "a".repeat(LONG);
@@ -218,12 +219,12 @@ async fn what_is_no_table_is_removed_unread() {
     for number in 0..2 * TABLES_MAX {
         fields.extend([format!("no table {number}").into_bytes(), b"{}".to_vec()]);
     }
-    let client = redis::Client::open(stage.world.redis.url()).unwrap();
+    let client = redis::Client::open(fixture.management.redis.url()).unwrap();
     let mut connection = client.get_connection().unwrap();
     let mut write = redis::cmd("HSET");
     let _: u64 = write.arg(WAITING).arg(fields).query(&mut connection).unwrap();
     until("nothing waits", async || {
-        let waiting: u64 = stage.world.redis.command(&["HLEN", WAITING]);
+        let waiting: u64 = fixture.management.redis.command(&["HLEN", WAITING]);
         waiting == 0
     })
     .await;
@@ -232,7 +233,7 @@ async fn what_is_no_table_is_removed_unread() {
     assert_eq!(files.count(), 1, "nothing but the table");
     let taken = kib(pid, "VmHWM:").saturating_sub(before);
     assert!(taken <= TAKEN_MAX_KIB, "{taken} KiB");
-    let logs = stage.world.admin.logs();
+    let logs = fixture.management.admin.logs();
     let longest = logs.lines().map(str::len).max().unwrap();
     assert!(longest < 2_000, "a line of {longest} bytes");
     assert!(

@@ -2,7 +2,7 @@
 //! at the end of the minute, and the id of every answer still leads to its record.
 
 use crate::fixture::{BINARY, minted, problem, success, text};
-use crate::record_fixture::{Client, Stage};
+use crate::record_fixture::{Client, RecordFixture};
 use harness::{Cli, assert_fields, until};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -14,16 +14,16 @@ const OWN: usize = 10;
 /// Length of a minute in these tests, in ms: longer than all calls of one take.
 const WINDOW_MS: &str = "8000";
 
-async fn lines(stage: &Stage, client: &Client) -> Vec<String> {
+async fn lines(fixture: &RecordFixture, client: &Client) -> Vec<String> {
     let key = client.account.keys.live().audit();
-    stage.world.redis.command(&["LRANGE", &key, "0", "-1"])
+    fixture.management.redis.command(&["LRANGE", &key, "0", "-1"])
 }
 
 /// Opens a minute in which the key has used up its requests.
-fn use_up(stage: &Stage, client: &Client) {
+fn use_up(fixture: &RecordFixture, client: &Client) {
     let rate = client.account.keys.rate(&client.key_id);
-    let _: String = stage
-        .world
+    let _: String = fixture
+        .management
         .redis
         .command(&["SET", &rate, &LIMIT.to_string(), "PX", WINDOW_MS]);
 }
@@ -48,9 +48,9 @@ async fn flood(client: &Client, calls: usize, reason: &str) -> Vec<String> {
 /// The list of models is no call, and its refusal is a denial of the key.
 #[tokio::test]
 async fn a_refused_list_of_models_has_a_record_and_charges_nothing() {
-    let stage = Stage::start().await;
-    let client = stage.client("free", json!({ "maxSpendPerDay": 10 })).await;
-    use_up(&stage, &client);
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("free", json!({ "maxSpendPerDay": 10 })).await;
+    use_up(&fixture, &client);
     let reply = client.edge.get("/v1/models").await;
     assert_eq!(
         reply.header("x-service-reason"),
@@ -67,13 +67,13 @@ async fn a_refused_list_of_models_has_a_record_and_charges_nothing() {
 
 #[tokio::test]
 async fn a_flood_has_ten_records_and_one_for_the_rest() {
-    let stage = Stage::start().await;
-    let client = stage.client("free", json!({ "maxSpendPerDay": 10 })).await;
-    let before = lines(&stage, &client).await.len();
-    use_up(&stage, &client);
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("free", json!({ "maxSpendPerDay": 10 })).await;
+    let before = lines(&fixture, &client).await.len();
+    use_up(&fixture, &client);
     let ids = flood(&client, OWN + 15, "rate_limited").await;
     assert_eq!(
-        lines(&stage, &client).await.len(),
+        lines(&fixture, &client).await.len(),
         before + OWN,
         "the rest is counted"
     );
@@ -88,7 +88,7 @@ async fn a_flood_has_ten_records_and_one_for_the_rest() {
     assert_fields!(open, { "outcome": "denied", "history": [] });
 
     until("the record of the minute", async || {
-        lines(&stage, &client).await.len() == before + OWN + 1
+        lines(&fixture, &client).await.len() == before + OWN + 1
     })
     .await;
     let recorded = client.decision(&ids[OWN]).await;
@@ -117,28 +117,31 @@ async fn a_flood_has_ten_records_and_one_for_the_rest() {
         recorded,
         "by its own id"
     );
-    reported_elsewhere(&stage, &client, &ids).await;
+    reported_elsewhere(&fixture, &client, &ids).await;
 }
 
 /// Lists, statistics and verification count the record; other accounts cannot read it.
-async fn reported_elsewhere(stage: &Stage, client: &Client, ids: &[String]) {
+async fn reported_elsewhere(fixture: &RecordFixture, client: &Client, ids: &[String]) {
     let listed = client.api.get("/v1/audit?type=decisions.denied").await;
     let listed: Value = success(&listed, 200);
     assert_eq!(listed["total"], json!(1));
     assert_eq!(listed["logs"][0]["data"]["count"], json!(15));
-    let day = stage.world.redis.period().day;
+    let day = fixture.management.redis.period().day;
     let key = client.account.keys.live().audit_day(day);
-    let count: String = stage.world.redis.command(&["HGET", &key, "n:rate_limited"]);
+    let count: String = fixture
+        .management
+        .redis
+        .command(&["HGET", &key, "n:rate_limited"]);
     assert_eq!(count, (OWN + 15).to_string(), "each denial is counted");
     let counted = client.account.keys.bucket().counted_denials();
-    let left: u64 = stage.world.redis.command(&["EXISTS", &counted]);
+    let left: u64 = fixture.management.redis.command(&["EXISTS", &counted]);
     assert_eq!(left, 0, "nothing is left of the count");
 
-    let cli = Cli::new(BINARY, stage.world.redis.url());
+    let cli = Cli::new(BINARY, fixture.management.redis.url());
     let verified = cli.run(&["audit", "verify", "--account", &client.account.id, "--json"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
 
-    let other = stage.client("free", json!({})).await;
+    let other = fixture.client("free", json!({})).await;
     for id in ids {
         let reply = other.api.get(&format!("/v1/decisions/{id}")).await;
         problem(&reply, 404, "NOT_FOUND");
@@ -148,22 +151,22 @@ async fn reported_elsewhere(stage: &Stage, client: &Client, ids: &[String]) {
 /// The rate does not limit a key beyond the plan's number of keys; a flood with it leaves no more records.
 #[tokio::test]
 async fn a_key_beyond_the_plans_leaves_no_more_than_one_beyond_its_rate() {
-    let stage = Stage::start().await;
-    let client = stage.client("free", json!({ "maxSpendPerDay": 10 })).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("free", json!({ "maxSpendPerDay": 10 })).await;
     let newer = client.account.agent("newer");
     newer.provider_key("sk-test-provider-key").await;
     let (key_id, secret) = newer.virtual_key_with_id().await;
     let newer = Client {
-        edge: stage.edge.caller(&secret),
+        edge: fixture.edge.caller(&secret),
         account: client.account.clone(),
         api: client.api.clone(),
         agent: newer,
         key_id,
     };
-    use_up(&stage, &newer);
-    let before = lines(&stage, &newer).await.len();
+    use_up(&fixture, &newer);
+    let before = lines(&fixture, &newer).await.len();
     let ids = flood(&newer, OWN + 3, "plan_key_limit").await;
-    assert_eq!(lines(&stage, &newer).await.len(), before + OWN);
+    assert_eq!(lines(&fixture, &newer).await.len(), before + OWN);
     let open = newer.decision(&ids[OWN + 2]).await;
     assert_fields!(open, { "count": 3, "reason": "plan_key_limit" });
 }

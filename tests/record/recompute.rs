@@ -2,7 +2,7 @@
 //! `docs/reference/decision-records.md` (decision D48).
 
 use crate::fixture::{success, text};
-use crate::record_fixture::{Client, Stage};
+use crate::record_fixture::{Client, RecordFixture};
 use domain::price::{DEFAULT_PRICES, ModelEntry, PriceTable, Published, ServedCall, Usage};
 use harness::{Answer, Script, chat_body};
 use serde_json::{Value, json};
@@ -246,7 +246,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// Makes the call of the case, streamed or not, and returns the decision.
-async fn decision_of(stage: &Stage, client: &Client, case: &Case, is_streamed: bool) -> Value {
+async fn decision_of(fixture: &RecordFixture, client: &Client, case: &Case, is_streamed: bool) -> Value {
     let mut body = chat_body("lab", "hello");
     for (name, value) in case.asked.as_object().unwrap() {
         body[name] = value.clone();
@@ -262,7 +262,7 @@ async fn decision_of(stage: &Stage, client: &Client, case: &Case, is_streamed: b
         }
         (status, _) => Answer::error(status, "overloaded", "Not now."),
     };
-    stage.upstream.set(move |_| answer.clone());
+    fixture.upstream.set(move |_| answer.clone());
     let reply = client.edge.chat(body).await;
     let id = reply.header("x-service-allow-id").expect("it is approved");
     client.decision(id).await
@@ -275,16 +275,16 @@ async fn each_charge_follows_from_the_record_and_the_price_table() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("prices.toml");
     std::fs::write(&file, &prices).unwrap();
-    let stage = Stage::start_with(&[
+    let fixture = RecordFixture::start_with(&[
         ("PRICES__FILE", file.to_str().unwrap()),
         ("PROXY__STREAMING", "true"),
         ("UPSTREAM__REPORTED_COST", "true"),
     ])
     .await;
-    let client = stage.client("enterprise", json!({})).await;
+    let client = fixture.client("enterprise", json!({})).await;
     for is_streamed in [false, true] {
         for case in cases() {
-            let decision = decision_of(&stage, &client, &case, is_streamed).await;
+            let decision = decision_of(&fixture, &client, &case, is_streamed).await;
             let asked = &case.asked;
             assert_eq!(decision["call"]["stream"], json!(is_streamed), "{decision}");
             assert_eq!(decision["call"]["billing"], case.billing, "{asked} {decision}");

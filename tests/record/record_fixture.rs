@@ -1,14 +1,14 @@
 //! A management server, an edge and a provider on one store, and an account whose agents call and spend.
 
-use crate::fixture::{World, success, text};
+use crate::fixture::{Fixture, success, text};
 use harness::{Answer, Caller, Edge, EdgeOptions, Reply, SeedAccount, SeedAgent, Upstream, chat_body};
 use serde_json::{Value, json};
 
 pub const MODEL: &str = "gpt-4o-mini";
 const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 
-pub struct Stage {
-    pub world: World,
+pub struct RecordFixture {
+    pub management: Fixture,
     pub upstream: Upstream,
     pub edge: Edge,
 }
@@ -22,7 +22,7 @@ pub struct Client {
     pub edge: Caller,
 }
 
-impl Stage {
+impl RecordFixture {
     /// The provider answers with `usage` 9 + 12.
     pub async fn start() -> Self {
         Self::start_with(&[]).await
@@ -34,15 +34,15 @@ impl Stage {
             let each = settings.iter();
             each.map(|(name, value)| (format!("TOLLGATE_{name}"), *value))
         };
-        let world =
-            World::start_with(|options| named().fold(options, |all, (name, value)| all.env(&name, value)))
+        let management =
+            Fixture::start_with(|options| named().fold(options, |all, (name, value)| all.env(&name, value)))
                 .await;
         let upstream = Upstream::start(|_| Answer::chat(9, 12));
-        let options = EdgeOptions::new(EDGE, world.redis.url(), upstream.base_url());
+        let options = EdgeOptions::new(EDGE, management.redis.url(), upstream.base_url());
         let options = named().fold(options, |all, (name, value)| all.env(&name, value));
         let edge = Edge::start(options);
         Self {
-            world,
+            management,
             upstream,
             edge,
         }
@@ -50,7 +50,7 @@ impl Stage {
 
     /// An account of its own, whose agent `bot` has this policy, a provider key and a virtual key.
     pub async fn client(&self, plan: &str, policy: Value) -> Client {
-        let (account, api) = self.world.account(plan).await;
+        let (account, api) = self.management.account(plan).await;
         let agent = account.agent("bot");
         success(&api.post("/v1/policies/bot", policy).await, 200);
         agent.provider_key("sk-test-provider-key").await;
@@ -70,7 +70,7 @@ impl Stage {
             .iter()
             .flat_map(|(name, value)| [name.as_str(), value.as_str()]);
         let words: Vec<&str> = ["HSET", key].into_iter().chain(words).collect();
-        let _: u64 = self.world.redis.command(&words);
+        let _: u64 = self.management.redis.command(&words);
     }
 
     /// Everything that the store holds under keys of this pattern, as one hash, except what every request changes (use
@@ -91,7 +91,7 @@ impl Stage {
               end
             end
             return redis.sha1hex(table.concat(all, '|'))";
-        self.world.redis.command(&["EVAL", ALL, "0", pattern])
+        self.management.redis.command(&["EVAL", ALL, "0", pattern])
     }
 
     /// The dump of the whole store, once the workers are idle.
@@ -101,7 +101,10 @@ impl Stage {
             tokio::time::sleep(std::time::Duration::from_millis(400)).await;
             let now = self.dump("*");
             // The prices of the edge are on their way to the archive.
-            let has_tables: bool = self.world.redis.command(&["EXISTS", "tollgate/price-tables"]);
+            let has_tables: bool = self
+                .management
+                .redis
+                .command(&["EXISTS", "tollgate/price-tables"]);
             if now == last && !has_tables {
                 return now;
             }

@@ -1,7 +1,7 @@
 //! `/agents/{id}/runs`: the spend and the waiting approvals of each run, and ending one.
 
 use crate::fixture::{fresh, problem, success, text};
-use crate::record_fixture::{Client, Stage};
+use crate::record_fixture::{Client, RecordFixture};
 use domain::mode::Mode;
 use domain::permission::Permission;
 use harness::assert_fields;
@@ -36,8 +36,8 @@ fn ids(listed: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn runs_show_what_they_spent_and_how_they_ended() {
-    let stage = Stage::start().await;
-    let client = stage
+    let fixture = RecordFixture::start().await;
+    let client = fixture
         .client(
             "builder",
             json!({ "maxSpendPerRun": 1, "approvalThreshold": 0.5 }),
@@ -84,9 +84,9 @@ async fn runs_show_what_they_spent_and_how_they_ended() {
     assert_fields!(client.run("b%3A1%2Ex_-").await, { "runId": "b:1.x_-" }, "ids in paths are decoded");
 
     let record = client.account.keys.live().run("bot", "a");
-    let before = stage.world.fields(&record).await;
+    let before = fixture.management.fields(&record).await;
     let done = success(&client.end("a", "completed").await, 200)["run"].clone();
-    let mut after = stage.world.fields(&record).await;
+    let mut after = fixture.management.fields(&record).await;
     assert_eq!(after.remove("status").as_deref(), Some("completed"));
     assert!(
         after.remove("ended").is_some() && after == before,
@@ -109,8 +109,8 @@ async fn runs_show_what_they_spent_and_how_they_ended() {
 
 #[tokio::test]
 async fn a_run_ends_once_until_it_runs_again() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({})).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({})).await;
     client.call(Some("a")).await;
     let first = success(&client.end("a", "completed").await, 200);
     let audit = client.account.audit_types(Mode::Live).await;
@@ -131,8 +131,10 @@ async fn a_run_ends_once_until_it_runs_again() {
 
 #[tokio::test]
 async fn paused_runs_name_what_they_wait_for() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({ "approvalThreshold": 0.5 })).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture
+        .client("builder", json!({ "approvalThreshold": 0.5 }))
+        .await;
     client.call(Some("busy")).await;
     client.call(Some("calm")).await;
     let mut waiting = Vec::new();
@@ -162,7 +164,7 @@ async fn paused_runs_name_what_they_wait_for() {
 
     let may = [Permission::Read, Permission::Approve];
     let key = client.account.issue(Mode::Live, &may, &[], None).await;
-    let approver = stage.world.admin.caller(&key.secret);
+    let approver = fixture.management.admin.caller(&key.secret);
     for (intent, verb) in [(&waiting[0], "approve"), (&waiting[1], "deny")] {
         let body = json!({});
         let reply = approver.post(&format!("/v1/intents/{intent}/{verb}"), body).await;
@@ -179,9 +181,9 @@ async fn paused_runs_name_what_they_wait_for() {
 /// Decision D70: a run of which every call and spend was denied leaves nothing behind, also while its agent is frozen.
 #[tokio::test]
 async fn a_denial_makes_no_run() {
-    let stage = Stage::start().await;
+    let fixture = RecordFixture::start().await;
     let policy = json!({ "maxSpendPerRun": 0.000001, "maxSpendPerTransaction": 0.5 });
-    let client = stage.client("builder", policy).await;
+    let client = fixture.client("builder", policy).await;
     for frozen in [false, true] {
         client.agent.frozen(frozen).await;
         for run in 0..5 {
@@ -194,18 +196,18 @@ async fn a_denial_makes_no_run() {
         }
     }
     let record = client.account.keys.live().run("bot", "*");
-    let left: Vec<String> = stage.world.redis.command(&["KEYS", &record]);
+    let left: Vec<String> = fixture.management.redis.command(&["KEYS", &record]);
     assert_eq!(left, Vec::<String>::new(), "no record");
     let index = client.account.keys.live().runs("bot");
-    let listed: u64 = stage.world.redis.command(&["EXISTS", &index]);
+    let listed: u64 = fixture.management.redis.command(&["EXISTS", &index]);
     assert_eq!(listed, 0, "no index");
     assert_eq!(client.runs("").await["total"], json!(0));
 }
 
 #[tokio::test]
 async fn what_is_no_run_is_refused() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({})).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({})).await;
     client.call(Some("a")).await;
     for path in [
         "/v1/agents/bot/runs/none",
@@ -236,10 +238,10 @@ async fn what_is_no_run_is_refused() {
         let reply = client.api.get(&format!("/v1/agents/bot/runs{query}")).await;
         problem(&reply, 400, "VALIDATION");
     }
-    let other = stage.client("builder", json!({})).await;
+    let other = fixture.client("builder", json!({})).await;
     problem(&other.api.get(path).await, 404, "NOT_FOUND");
     problem(&other.end("a", "failed").await, 404, "NOT_FOUND");
-    let tester = stage.world.caller(&client.account, Mode::Test).await;
+    let tester = fixture.management.caller(&client.account, Mode::Test).await;
     problem(&tester.get(path).await, 404, "NOT_FOUND");
     assert_eq!(client.run("a").await["status"], "running");
 }
@@ -248,8 +250,8 @@ async fn what_is_no_run_is_refused() {
 #[tokio::test]
 async fn runs_of_a_status_are_found_behind_any_number_of_others() {
     use store::run::SCANNED_MAX;
-    let stage = Stage::start().await;
-    let client = stage.client("enterprise", json!({})).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("enterprise", json!({})).await;
     let index = client.account.keys.live().runs("bot");
     let prefix = client.account.keys.live().run("bot", "");
     // Six old runs, every third of them failed, behind twice as many completed ones as one page searches.
@@ -260,7 +262,7 @@ async fn runs_of_a_status_are_found_behind_any_number_of_others() {
         if status ~= '' then redis.call('HSET', KEYS[2] .. id, 'status', status, 'ended', ARGV[1]) end end return 1";
     let (now, count) = (clock::now_ms() - 100_000, 2 * SCANNED_MAX + 6);
     let (now, count) = (now.to_string(), count.to_string());
-    let redis = &stage.world.redis;
+    let redis = &fixture.management.redis;
     assert_eq!(
         redis.command::<u64>(&["EVAL", fill, "2", &index, &prefix, &now, &count]),
         1

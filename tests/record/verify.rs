@@ -1,7 +1,7 @@
 //! `tollgate-admin audit` on trails and exports that are whole, cut, changed, or cannot be compared.
 
 use crate::audit_writer::lines;
-use crate::fixture::{BINARY, World, text};
+use crate::fixture::{BINARY, Fixture, text};
 use crate::trail_fixture::{TrailFixture, audit, broken, forge, rewrite};
 use domain::mode::Mode;
 use harness::{Cli, REPOSITORY, Redis, Seed, assert_fields};
@@ -447,8 +447,8 @@ async fn the_program_of_the_docs_verifies_an_export() {
 
 #[tokio::test]
 async fn the_key_survives_the_rotation_of_the_master_key() {
-    let world = World::start().await;
-    let cli = Cli::new(BINARY, world.redis.url());
+    let management = Fixture::start().await;
+    let cli = Cli::new(BINARY, management.redis.url());
     let key = cli.json(&["audit", "key"])["publicKey"].clone();
     let new = "FxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxc=";
     let name = "TOLLGATE_SECRETS__MASTER_KEY";

@@ -1,6 +1,6 @@
 //! SIGTERM behind a balancer: it sees that an edge is about to end before that edge stops listening.
 
-use crate::fixture::{ACTUAL, ESTIMATE, SOON, Site, body};
+use crate::fixture::{ACTUAL, ESTIMATE, Fixture, SOON, body};
 use crate::load::{Choose, Load};
 use harness::{Answer, Edge, RawClient, eventually, free_port, until};
 use parking_lot::RwLock;
@@ -21,18 +21,18 @@ const LATE_ANSWER: Duration = Duration::from_millis(700);
 /// Far shorter than a drain, and than a hand-over that fails.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// One more edge of the site, with addresses of its own.
-fn another(site: &Site) -> Edge {
+/// One more edge of the fixture, with addresses of its own.
+fn another(fixture: &Fixture) -> Edge {
     let at = |port: u16| format!("127.0.0.1:{port}");
-    let options = site.options().env("TOLLGATE_PROXY__LISTEN", at(free_port()));
+    let options = fixture.options().env("TOLLGATE_PROXY__LISTEN", at(free_port()));
     Edge::start(options.env("TOLLGATE_PROXY__OPS_LISTEN", at(free_port())))
 }
 
 /// A connection on which a whole call was sent.
-async fn caller_after_call(site: &Site, edge: &Edge) -> RawClient {
+async fn caller_after_call(fixture: &Fixture, edge: &Edge) -> RawClient {
     let mut caller = RawClient::connect(edge.addr()).await;
     let body = body(false).to_string();
-    assert!(caller.send_chat(&site.key, "", body.as_bytes()).await);
+    assert!(caller.send_chat(&fixture.key, "", body.as_bytes()).await);
     caller
 }
 
@@ -78,10 +78,10 @@ impl Balancer {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_fails_while_one_of_two_edges_after_the_other_is_replaced() {
-    let site = Site::new().await.env("PROXY__DRAIN_DELAY_MS", DELAY_MS);
-    let (first, second, third) = (another(&site), another(&site), another(&site));
+    let fixture = Fixture::new().await.env("PROXY__DRAIN_DELAY_MS", DELAY_MS);
+    let (first, second, third) = (another(&fixture), another(&fixture), another(&fixture));
     let balancer = Balancer::over(&[&first, &second, &third]);
-    let load = Load::choosing(&site.key, balancer.choose());
+    let load = Load::choosing(&fixture.key, balancer.choose());
     load.answers(60).await;
     for edge in [first, second] {
         edge.term();
@@ -94,49 +94,49 @@ async fn no_call_fails_while_one_of_two_edges_after_the_other_is_replaced() {
             },
         )
         .await;
-        let mut late = caller_after_call(&site, &edge).await;
+        let mut late = caller_after_call(&fixture, &edge).await;
         let reply = late.reply(SOON).await.expect("an answer");
         assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
-        site.ends_well(edge).await;
+        fixture.ends_well(edge).await;
         load.answers(60).await;
     }
     let tally = load.end().await;
     balancer.poller.abort();
     let calls = tally.answered + 2;
-    assert_eq!(site.upstream.arrived() as u64, calls);
-    site.settled_at(calls * ACTUAL).await;
+    assert_eq!(fixture.upstream.arrived() as u64, calls);
+    fixture.settled_at(calls * ACTUAL).await;
     assert!(third.is_running());
 }
 
 #[tokio::test]
 async fn a_second_sigterm_does_not_wait_for_balancers() {
-    let site = Site::new().await.env("PROXY__DRAIN_DELAY_MS", 300_000);
-    let edge = site.edge();
+    let fixture = Fixture::new().await.env("PROXY__DRAIN_DELAY_MS", 300_000);
+    let edge = fixture.edge();
     edge.term();
     eventually("readiness that fails", SOON, async || {
         (edge.ops("/readyz")?.0 == 503).then_some(())
     })
     .await;
     edge.term();
-    site.ends_well(edge).await;
+    fixture.ends_well(edge).await;
 }
 
 /// A call that takes longer than the drain: its caller gets no answer, and its estimate stays charged.
 #[tokio::test]
 async fn a_call_that_outlives_the_drain_keeps_its_estimate() {
-    let site = Site::new().await.env("PROXY__DRAIN_MS", 1500);
-    let edge = site.edge();
-    site.upstream.set(|_| Answer::hang());
-    let mut call = caller_after_call(&site, &edge).await;
-    site.upstream.wait_for(1, SOON).await;
+    let fixture = Fixture::new().await.env("PROXY__DRAIN_MS", 1500);
+    let edge = fixture.edge();
+    fixture.upstream.set(|_| Answer::hang());
+    let mut call = caller_after_call(&fixture, &edge).await;
+    fixture.upstream.wait_for(1, SOON).await;
     edge.term();
     assert_eq!(call.reply(SOON).await, None, "cut off");
     let ended = tokio::task::spawn_blocking(move || (edge.wait_exit(SOON), edge.logs()));
     let (code, logs) = ended.await.expect("an end");
     assert_eq!(code, Some(0), "{logs}");
     assert!(logs.contains("their estimates stay charged"), "{logs}");
-    assert_eq!((site.charged(), site.open_holds()), ([ESTIMATE; 3], 1));
-    let left: Vec<_> = std::fs::read_dir(site.data()).expect("a directory").collect();
+    assert_eq!((fixture.charged(), fixture.open_holds()), ([ESTIMATE; 3], 1));
+    let left: Vec<_> = std::fs::read_dir(fixture.data()).expect("a directory").collect();
     assert_eq!(left.len(), 1, "its settlement might still have come: {left:?}");
 }
 
@@ -150,23 +150,23 @@ async fn a_request_of_the_last_moment_is_answered_or_not_forwarded() {
         .local_addr()
         .map(|addr| (addr, collector))
         .expect("its address");
-    let site = Site::new()
+    let fixture = Fixture::new()
         .await
         .env("TELEMETRY__OTLP_ENDPOINT", format!("http://{}", collector.0))
         .env("TELEMETRY__SAMPLE_RATIO", "1.0");
-    let edge = site.edge();
+    let edge = fixture.edge();
     let body = body(false).to_string();
     let mut idle = Vec::new();
     for _ in 0..LATE {
         let mut client = RawClient::connect(edge.addr()).await;
-        assert!(client.send_chat(&site.key, "", body.as_bytes()).await);
+        assert!(client.send_chat(&fixture.key, "", body.as_bytes()).await);
         assert_eq!(client.reply(SOON).await.expect("an answer").status, 200);
         idle.push(client);
     }
-    site.upstream.set(|_| Answer::chat(9, 12).delay(LATE_ANSWER));
+    fixture.upstream.set(|_| Answer::chat(9, 12).delay(LATE_ANSWER));
     edge.term();
     let calls = idle.into_iter().enumerate().map(|(number, mut client)| {
-        let (key, body) = (site.key.clone(), body.clone());
+        let (key, body) = (fixture.key.clone(), body.clone());
         tokio::spawn(async move {
             tokio::time::sleep(LATE_AFTER + LATE_EVERY * u32::try_from(number).expect("few")).await;
             client.send_chat(&key, "", body.as_bytes()).await && client.reply(SOON).await.is_some()
@@ -176,22 +176,26 @@ async fn a_request_of_the_last_moment_is_answered_or_not_forwarded() {
     for call in calls.collect::<Vec<_>>() {
         answered += usize::from(call.await.expect("a call"));
     }
-    site.ends_well(edge).await;
-    assert_eq!(site.upstream.arrived(), LATE + answered, "{answered} of {LATE}");
+    fixture.ends_well(edge).await;
+    assert_eq!(
+        fixture.upstream.arrived(),
+        LATE + answered,
+        "{answered} of {LATE}"
+    );
 }
 
 /// SIGINT ends the edge at once, without a drain.
 #[tokio::test]
 async fn sigint_ends_a_drain() {
-    let site = Site::new().await;
-    let edge = site.edge();
-    site.upstream.set(|_| Answer::hang());
+    let fixture = Fixture::new().await;
+    let edge = fixture.edge();
+    fixture.upstream.set(|_| Answer::hang());
     let mut call = RawClient::connect(edge.addr()).await;
     assert!(
-        call.send_chat(&site.key, "", body(false).to_string().as_bytes())
+        call.send_chat(&fixture.key, "", body(false).to_string().as_bytes())
             .await
     );
-    site.upstream.wait_for(1, SOON).await;
+    fixture.upstream.wait_for(1, SOON).await;
     edge.term();
     until("no listener", async || {
         RawClient::try_connect(edge.addr()).await.is_none()
@@ -199,21 +203,23 @@ async fn sigint_ends_a_drain() {
     .await;
     let reported = Instant::now();
     edge.signal("INT");
-    site.ends_well(edge).await;
+    fixture.ends_well(edge).await;
     assert!(reported.elapsed() < AT_ONCE, "{:?}", reported.elapsed());
-    assert_eq!((site.charged(), site.open_holds()), ([ESTIMATE; 3], 1));
+    assert_eq!((fixture.charged(), fixture.open_holds()), ([ESTIMATE; 3], 1));
 }
 
 /// A process that drains has nothing to hand over.
 #[tokio::test]
 async fn a_process_that_drains_hands_nothing_over() {
-    let site = Site::new().await;
-    let edge = site.edge();
+    let fixture = Fixture::new().await;
+    let edge = fixture.edge();
     let gate = Arc::new(tokio::sync::Notify::new());
     let waiting = Arc::clone(&gate);
-    site.upstream.set(move |_| Answer::chat(9, 12).wait_for(&waiting));
-    let mut call = caller_after_call(&site, &edge).await;
-    site.upstream.wait_for(1, SOON).await;
+    fixture
+        .upstream
+        .set(move |_| Answer::chat(9, 12).wait_for(&waiting));
+    let mut call = caller_after_call(&fixture, &edge).await;
+    fixture.upstream.wait_for(1, SOON).await;
     edge.term();
     until("no listener", async || {
         RawClient::try_connect(edge.addr()).await.is_none()
@@ -222,14 +228,14 @@ async fn a_process_that_drains_hands_nothing_over() {
     edge.signal("QUIT");
     // The next process finds the addresses free, also with `--upgrade`.
     let next = tokio::task::spawn_blocking({
-        let options = site.options().arg("--upgrade");
+        let options = fixture.options().arg("--upgrade");
         move || Edge::start(options)
     });
     let next = next.await.expect("a process");
     gate.notify_one();
     assert_eq!(call.reply(SOON).await.expect("an answer").status, 200);
-    site.ends_well(edge).await;
+    fixture.ends_well(edge).await;
     gate.notify_one();
-    assert_eq!(next.caller(&site.key).chat(body(false)).await.status, 200);
-    site.settled_at(2 * ACTUAL).await;
+    assert_eq!(next.caller(&fixture.key).chat(body(false)).await.status, 200);
+    fixture.settled_at(2 * ACTUAL).await;
 }

@@ -1,5 +1,5 @@
-//! A site of successive edges: their common addresses, data directory and upgrade socket, a store, a provider and one
-//! agent.
+//! A fixture of successive edges: their common addresses, data directory and upgrade socket, a store, a provider and
+//! one agent.
 
 use harness::{
     Answer, Cli, CliOutput, Edge, EdgeOptions, Redis, Seed, SeedAgent, Upstream, free_port, open_cap, until,
@@ -29,7 +29,7 @@ pub fn body(is_slow: bool) -> Value {
     json!({ "model": "gpt-4o-mini", "messages": [{ "role": "user", "content": text }], "max_tokens": 100 })
 }
 
-pub struct Site {
+pub struct Fixture {
     pub redis: Redis,
     pub upstream: Upstream,
     pub bot: SeedAgent,
@@ -41,8 +41,8 @@ pub struct Site {
     env: Vec<(String, String)>,
 }
 
-impl Site {
-    /// Returns a site without an edge.
+impl Fixture {
+    /// Returns a fixture without an edge.
     pub async fn new() -> Self {
         let redis = Redis::start();
         let upstream = Upstream::start(|request| {
@@ -89,7 +89,7 @@ impl Site {
         self.dir.path().join("data")
     }
 
-    /// The settings that all edges of this site share.
+    /// The settings that all edges of this fixture share.
     fn settings(&self) -> Vec<(String, String)> {
         let shared = [
             ("TOLLGATE_PROXY__LISTEN", self.listen.to_string()),
@@ -105,7 +105,7 @@ impl Site {
         shared.into_iter().chain(self.env.iter().cloned()).collect()
     }
 
-    /// Settings of an edge at this site.
+    /// Settings of an edge of this fixture.
     pub fn options(&self) -> EdgeOptions {
         let options = EdgeOptions::new(PROXY, self.redis.url(), self.upstream.base_url());
         let settings = self.settings().into_iter();

@@ -1,7 +1,7 @@
 //! SIGQUIT hands the sockets to a new process: no call fails, and the new process delivers the settlements that the old
 //! one could not.
 
-use crate::fixture::{ACTUAL, SOON, Site, body};
+use crate::fixture::{ACTUAL, Fixture, SOON, body};
 use crate::load::Load;
 use harness::{Edge, Wire, free_port, http_client, until};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -13,20 +13,20 @@ const GENERATIONS: usize = 3;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_fails_while_process_follows_process() {
-    let site = Site::new().await;
-    let mut edge = site.edge();
-    let load = Load::on(&site);
+    let fixture = Fixture::new().await;
+    let mut edge = fixture.edge();
+    let load = Load::on(&fixture);
     for _ in 0..GENERATIONS {
         load.answers(60).await;
         let before = edge.pid();
-        edge = site.next(edge).await;
+        edge = fixture.next(edge).await;
         assert_ne!(edge.pid(), before);
         load.answers(60).await;
     }
     let tally = load.end().await;
-    assert_eq!(site.upstream.arrived() as u64, tally.answered, "{tally:?}");
-    site.settled_at(tally.answered * ACTUAL).await;
-    let left: Vec<_> = std::fs::read_dir(site.data()).expect("a directory").collect();
+    assert_eq!(fixture.upstream.arrived() as u64, tally.answered, "{tally:?}");
+    fixture.settled_at(tally.answered * ACTUAL).await;
+    let left: Vec<_> = std::fs::read_dir(fixture.data()).expect("a directory").collect();
     assert_eq!(left.len(), 1, "one journal, of the process that runs: {left:?}");
     assert_eq!(
         edge.ops("/readyz").map(|answer| answer.0),
@@ -42,26 +42,26 @@ async fn connections_of_tls_and_http_2_are_handed_over_too() {
     let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
     std::fs::write(&cert, made.cert.pem()).expect("a file");
     std::fs::write(&key, made.signing_key.serialize_pem()).expect("a file");
-    let site = Site::new()
+    let fixture = Fixture::new()
         .await
         .env("PROXY__TLS_CERT", cert.display())
         .env("PROXY__TLS_KEY", key.display());
-    let edge = site.edge();
+    let edge = fixture.edge();
     drop(http_client()); // installs the cryptography provider
     let trusted = reqwest::Certificate::from_pem(made.cert.pem().as_bytes()).expect("a certificate");
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([trusted]);
     let client = client.build().expect("a client");
-    let base = format!("https://localhost:{}", site.addr().port());
+    let base = format!("https://localhost:{}", fixture.addr().port());
     let mut load = Load::empty();
     for is_slow in [false, false, true] {
-        load.h2(client.clone(), base.clone(), &site.key, is_slow);
+        load.h2(client.clone(), base.clone(), &fixture.key, is_slow);
     }
     load.answers(20).await;
-    let edge = site.next(edge).await;
+    let edge = fixture.next(edge).await;
     load.answers(20).await;
     let tally = load.end().await;
-    assert_eq!(site.upstream.arrived() as u64, tally.answered);
-    site.settled_at(tally.answered * ACTUAL).await;
+    assert_eq!(fixture.upstream.arrived() as u64, tally.answered);
+    fixture.settled_at(tally.answered * ACTUAL).await;
     assert!(edge.is_running());
 }
 
@@ -69,25 +69,27 @@ async fn connections_of_tls_and_http_2_are_handed_over_too() {
 /// hands over: a process that cannot accept calls must not report that it serves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_address_accepts_before_the_old_process_ends() {
-    let site = Site::new().await;
-    let old = site.edge();
+    let fixture = Fixture::new().await;
+    let old = fixture.edge();
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-    let options = site.options().env("TOLLGATE_PROXY__LISTEN", listen.to_string());
+    let options = fixture
+        .options()
+        .env("TOLLGATE_PROXY__LISTEN", listen.to_string());
     let options = options.arg("--upgrade").until_alive();
     let starting = tokio::task::spawn_blocking(move || Edge::start(options));
-    until("a process that waits", async || site.has_waiting_successor()).await;
+    until("a process that waits", async || fixture.has_waiting_successor()).await;
     // Whoever binds the address now leaves none to the new process.
     let other = TcpSocket::new_v4().expect("a socket");
     let is_free = other.bind(listen).is_ok();
     old.signal("QUIT");
-    site.ends_well(old).await;
+    fixture.ends_well(old).await;
     assert!(
         TcpStream::connect(listen).is_ok(),
         "a process that serves accepts"
     );
     assert!(!is_free, "the process has its address while it waits");
     let new = starting.await.expect("a new process");
-    let reply = new.caller(&site.key).chat(body(false)).await;
+    let reply = new.caller(&fixture.key).chat(body(false)).await;
     assert_eq!(reply.status, 200, "{reply:?}");
 }
 
@@ -95,29 +97,31 @@ async fn a_new_address_accepts_before_the_old_process_ends() {
 /// finds and delivers them once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_old_process_leaves_behind_is_settled_by_the_new_one() {
-    let site = Site::new().await;
-    let wire = Wire::to_port(site.redis.port());
+    let fixture = Fixture::new().await;
+    let wire = Wire::to_port(fixture.redis.port());
     let old = Edge::start(
-        site.options()
+        fixture
+            .options()
             .env("TOLLGATE_STORE__URL", wire.redis_url())
             .env("TOLLGATE_STORE__TIMEOUT_MS", "1500"),
     );
     let gate = Arc::new(tokio::sync::Notify::new());
     let waiting = Arc::clone(&gate);
-    site.upstream
+    fixture
+        .upstream
         .set(move |_| harness::Answer::chat(9, 12).wait_for(&waiting));
-    let caller = old.caller(&site.key);
+    let caller = old.caller(&fixture.key);
     let calls: Vec<_> = (0..5)
         .map(|_| {
             let caller = caller.clone();
             tokio::spawn(async move { caller.chat(body(false)).await })
         })
         .collect();
-    site.upstream.wait_for(5, SOON).await;
+    fixture.upstream.wait_for(5, SOON).await;
     wire.swallow_requests(true);
     wire.refuse(true);
     wire.cut();
-    let new = site.next_of(&old, site.options()).await;
+    let new = fixture.next_of(&old, fixture.options()).await;
     for _ in 0..5 {
         gate.notify_one();
         tokio::task::yield_now().await;
@@ -128,7 +132,7 @@ async fn what_the_old_process_leaves_behind_is_settled_by_the_new_one() {
     let ended = tokio::task::spawn_blocking(move || (old.wait_exit(SOON), old.logs()));
     let (code, logs) = ended.await.expect("an end");
     assert_eq!(code, Some(0), "{logs}");
-    site.settled_at(5 * ACTUAL).await;
+    fixture.settled_at(5 * ACTUAL).await;
     let done = r#"tollgate_proxy_settlements_total{result="done"}"#;
     until("five settlements", async || new.metric(done) == Some(5)).await;
 }

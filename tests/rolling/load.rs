@@ -5,7 +5,7 @@
 //! it ends without a byte of an answer, the call is sent once more on a new one, as clients do. The provider must have
 //! received as many requests as there were answers, which proves that no repeated call was processed twice.
 
-use crate::fixture::{Site, body};
+use crate::fixture::{Fixture, body};
 use harness::{RawClient, RawReply, http_client};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -61,13 +61,13 @@ struct Caller {
 }
 
 impl Load {
-    /// Starts callers of the site's address: HTTP/1.1, quick and slow, and HTTP/2 without TLS.
-    pub fn on(site: &Site) -> Self {
-        let addr = site.addr();
-        let mut load = Self::choosing(&site.key, Arc::new(move || addr));
+    /// Starts callers of the fixture's address: HTTP/1.1, quick and slow, and HTTP/2 without TLS.
+    pub fn on(fixture: &Fixture) -> Self {
+        let addr = fixture.addr();
+        let mut load = Self::choosing(&fixture.key, Arc::new(move || addr));
         let client = reqwest_h2c();
         for is_slow in [false, true] {
-            load.h2(client.clone(), format!("http://{addr}"), &site.key, is_slow);
+            load.h2(client.clone(), format!("http://{addr}"), &fixture.key, is_slow);
         }
         load
     }

@@ -1,7 +1,7 @@
 //! Plans and prices are reloaded on SIGHUP while calls are under way: each call uses one whole table, and a malformed
 //! file changes nothing. Both servers report the outcome.
 
-use crate::fixture::{ADMIN, Site, body};
+use crate::fixture::{ADMIN, Fixture, body};
 use crate::load::Load;
 use harness::{Admin, AdminOptions, Daemon, REPOSITORY, until};
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ const DEAR: &str = "0.000609";
 /// Number of changes of the tables.
 const CHANGES: usize = 12;
 
-/// The table file of the site.
-fn table(site: &Path, name: &str) -> PathBuf {
-    site.join(name)
+/// The table file of the fixture.
+fn table(fixture: &Path, name: &str) -> PathBuf {
+    fixture.join(name)
 }
 
 /// The repository's prices, with gpt-4o-mini at `factor` times its price.
@@ -67,17 +67,17 @@ async fn tables_change_under_load_and_each_call_has_one_of_them() {
     let (plans_file, prices_file) = (table(dir.path(), "plans.toml"), table(dir.path(), "prices.toml"));
     std::fs::copy(format!("{REPOSITORY}/config/plans.toml"), &plans_file).expect("the plans");
     prices(&prices_file, false);
-    let site = Site::new()
+    let fixture = Fixture::new()
         .await
         .env("PRICES__FILE", prices_file.display())
         .env("PLANS__FILE", plans_file.display());
-    let edge = site.edge();
+    let edge = fixture.edge();
     let admin = Admin::start(
-        AdminOptions::new(ADMIN, site.redis.url())
+        AdminOptions::new(ADMIN, fixture.redis.url())
             .env("TOLLGATE_PRICES__FILE", prices_file.display().to_string())
             .env("TOLLGATE_PLANS__FILE", plans_file.display().to_string()),
     );
-    let load = Load::on(&site);
+    let load = Load::on(&fixture);
     for change in 0..CHANGES {
         prices(&prices_file, change % 2 == 0);
         reload(&edge, "proxy").await;
@@ -109,20 +109,20 @@ async fn tables_change_under_load_and_each_call_has_one_of_them() {
         );
     }
     load.answers(30).await;
-    let reply = edge.caller(&site.key).chat(body(false)).await;
+    let reply = edge.caller(&fixture.key).chat(body(false)).await;
     assert_eq!(reply.header("x-service-estimated-usd"), Some(CHEAP));
     // And repaired.
     std::fs::write(&plans_file, known).expect("a file");
     prices(&prices_file, true);
     reload(&edge, "proxy").await;
-    let reply = edge.caller(&site.key).chat(body(false)).await;
+    let reply = edge.caller(&fixture.key).chat(body(false)).await;
     assert_eq!(reply.header("x-service-estimated-usd"), Some(DEAR));
     let tally = load.end().await;
     let known: Vec<&str> = tally.estimates.keys().map(String::as_str).collect();
     assert_eq!(known, [CHEAP, DEAR], "one of the two tables, and each was seen");
-    assert_eq!(site.upstream.arrived() as u64, tally.answered + 2);
-    until("the end of all holds", async || site.open_holds() == 0).await;
-    let [day, month, tracked] = site.charged();
+    assert_eq!(fixture.upstream.arrived() as u64, tally.answered + 2);
+    until("the end of all holds", async || fixture.open_holds() == 0).await;
+    let [day, month, tracked] = fixture.charged();
     assert!(day == month && month == tracked);
     let (low, high) = (crate::fixture::ACTUAL, 10 * crate::fixture::ACTUAL);
     // Each call cost one of the two prices; the estimates show how many calls cost which.

@@ -1,7 +1,7 @@
 //! Streams that run while their edge ends or hands over: they stay with it and are whole, or, at the end of the drain
 //! time, cut off and charged the held amount.
 
-use crate::fixture::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
+use crate::fixture::{ACTUAL, ADMIN, ESTIMATE, Fixture, SOON, body};
 use harness::{Admin, AdminOptions, Answer, Edge, EventStream, Feed, RawClient, Script, eventually, until};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -17,9 +17,9 @@ const LATER: usize = 10;
 const LOOKS: usize = 50;
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A site whose edges stream, and the pieces that its provider sends. Calls without a stream are answered at once.
+/// A fixture whose edges stream, and the pieces that its provider sends. Calls without a stream are answered at once.
 struct Streaming {
-    site: Site,
+    fixture: Fixture,
     feeds: Arc<Mutex<Vec<Feed>>>,
 }
 
@@ -31,11 +31,11 @@ struct Streams {
 }
 
 impl Streaming {
-    async fn on(site: Site) -> Self {
-        let site = site.env("PROXY__STREAMING", true);
+    async fn on(fixture: Fixture) -> Self {
+        let fixture = fixture.env("PROXY__STREAMING", true);
         let feeds = Arc::<Mutex<Vec<Feed>>>::default();
         let opened = Arc::clone(&feeds);
-        site.upstream.set(move |request| {
+        fixture.upstream.set(move |request| {
             if request.json()["stream"] != true {
                 return Answer::chat(9, 12);
             }
@@ -43,17 +43,17 @@ impl Streaming {
             opened.lock().push(feed.clone());
             Answer::stream(Script::new().feed(&feed))
         });
-        Self { site, feeds }
+        Self { fixture, feeds }
     }
 
-    /// Opens this many streams at the site's address.
+    /// Opens this many streams at the fixture's address.
     async fn open(&self, count: usize) -> Streams {
         let mut streamed_body = body(false);
         streamed_body["stream"] = json!(true);
         let mut streams = Vec::new();
         for _ in 0..count {
-            let (edge, path) = (self.site.addr(), "/v1/chat/completions");
-            let stream = EventStream::open(edge, path, &self.site.key, "", streamed_body.clone()).await;
+            let (edge, path) = (self.fixture.addr(), "/v1/chat/completions");
+            let stream = EventStream::open(edge, path, &self.fixture.key, "", streamed_body.clone()).await;
             assert_eq!(stream.status(), 200, "{}", stream.head);
             streams.push(Some(stream));
         }
@@ -64,7 +64,7 @@ impl Streaming {
     /// Ends an edge by SIGTERM, or hands over to the next one, which is returned.
     async fn end(&self, edge: &Edge, hands_over: bool) -> Option<Edge> {
         if hands_over {
-            return Some(self.site.next_of(edge, self.site.options()).await);
+            return Some(self.fixture.next_of(edge, self.fixture.options()).await);
         }
         edge.term();
         None
@@ -157,8 +157,8 @@ fn streams_open(edge: &Edge) -> Option<u64> {
 /// The edge waits for its streams, those of callers who have left included.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn running_streams_are_whole_behind_a_sigterm() {
-    let at = Streaming::on(Site::new().await).await;
-    let edge = at.site.edge();
+    let at = Streaming::on(Fixture::new().await).await;
+    let edge = at.fixture.edge();
     let mut streams = at.open(STREAMS).await;
     streams.pass("before").await;
     edge.term();
@@ -169,18 +169,18 @@ async fn running_streams_are_whole_behind_a_sigterm() {
     let left = streams.are_whole().await;
     goes_on(&edge).await;
     left.iter().for_each(finish);
-    at.site.ends_well(edge).await;
-    at.site.settled_at(STREAMS as u64 * ACTUAL).await;
+    at.fixture.ends_well(edge).await;
+    at.fixture.settled_at(STREAMS as u64 * ACTUAL).await;
 }
 
 /// Running streams stay with the old process, new calls and streams go to the new one, and each of them is whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn running_streams_are_whole_behind_a_hand_over() {
-    let at = Streaming::on(Site::new().await).await;
-    let old = at.site.edge();
+    let at = Streaming::on(Fixture::new().await).await;
+    let old = at.fixture.edge();
     let mut streams = at.open(STREAMS).await;
     streams.pass("before").await;
-    let new = at.site.next_of(&old, at.site.options()).await;
+    let new = at.fixture.next_of(&old, at.fixture.options()).await;
     // For a moment both processes listen, also for metrics.
     let mut calls = STREAMS + LATER;
     let mut later = eventually("streams at the new process", SOON, async || {
@@ -201,15 +201,15 @@ async fn running_streams_are_whole_behind_a_hand_over() {
     streams.half_of_the_callers_leave();
     let left = streams.are_whole().await;
     for _ in 0..LATER {
-        assert_eq!(new.caller(&at.site.key).chat(body(false)).await.status, 200);
+        assert_eq!(new.caller(&at.fixture.key).chat(body(false)).await.status, 200);
         calls += 1;
     }
     goes_on(&old).await;
     left.iter().for_each(finish);
-    at.site.ends_well(old).await;
+    at.fixture.ends_well(old).await;
     later.pass("alone").await;
     assert!(later.are_whole().await.is_empty());
-    at.site.settled_at(calls as u64 * ACTUAL).await;
+    at.fixture.settled_at(calls as u64 * ACTUAL).await;
     assert!(new.is_running());
 }
 
@@ -217,8 +217,8 @@ async fn running_streams_are_whole_behind_a_hand_over() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_of_http_2_are_whole_behind_both() {
     for hands_over in [false, true] {
-        let at = Streaming::on(Site::new().await).await;
-        let edge = at.site.edge();
+        let at = Streaming::on(Fixture::new().await).await;
+        let edge = at.fixture.edge();
         let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge();
         let client = client.build().expect("a client");
         let mut streamed_body = body(false);
@@ -226,7 +226,7 @@ async fn streams_of_http_2_are_whole_behind_both() {
         let mut answers = Vec::new();
         for _ in 0..STREAMS {
             let url = format!("{}/v1/chat/completions", edge.url());
-            let call = client.post(url).bearer_auth(&at.site.key).json(&streamed_body);
+            let call = client.post(url).bearer_auth(&at.fixture.key).json(&streamed_body);
             answers.push(call.send().await.expect("an answer"));
         }
         let feeds = at.begun();
@@ -242,8 +242,8 @@ async fn streams_of_http_2_are_whole_behind_both() {
             assert!(text.contains("before") && text.contains("behind"), "{text}");
             assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
         }
-        at.site.ends_well(edge).await;
-        at.site.settled_at(STREAMS as u64 * ACTUAL).await;
+        at.fixture.ends_well(edge).await;
+        at.fixture.settled_at(STREAMS as u64 * ACTUAL).await;
         drop(next);
     }
 }
@@ -253,10 +253,10 @@ async fn streams_of_http_2_are_whole_behind_both() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_that_outlive_the_drain_keep_their_estimates() {
     for hands_over in [false, true] {
-        let site = Site::new().await.env("PROXY__DRAIN_MS", 1500);
-        let at = Streaming::on(site).await;
-        let site = &at.site;
-        let edge = site.edge();
+        let fixture = Fixture::new().await.env("PROXY__DRAIN_MS", 1500);
+        let at = Streaming::on(fixture).await;
+        let fixture = &at.fixture;
+        let edge = fixture.edge();
         let mut streams = at.open(STREAMS).await;
         streams.pass("before").await;
         let next = at.end(&edge, hands_over).await;
@@ -266,11 +266,14 @@ async fn streams_that_outlive_the_drain_keep_their_estimates() {
         assert_eq!(code, Some(0), "{logs}");
         assert!(logs.contains("their estimates stay charged"), "{logs}");
         let charged = [STREAMS as u64 * ESTIMATE; 3];
-        assert_eq!((site.charged(), site.open_holds()), (charged, STREAMS as u64));
-        let _admin = Admin::start(AdminOptions::new(ADMIN, site.redis.url()));
-        site.bot.pass_deadlines().await;
-        site.settled_at(charged[0]).await;
-        assert_eq!(site.bot.kept_holds().await, STREAMS as u64);
+        assert_eq!(
+            (fixture.charged(), fixture.open_holds()),
+            (charged, STREAMS as u64)
+        );
+        let _admin = Admin::start(AdminOptions::new(ADMIN, fixture.redis.url()));
+        fixture.bot.pass_deadlines().await;
+        fixture.settled_at(charged[0]).await;
+        assert_eq!(fixture.bot.kept_holds().await, STREAMS as u64);
         drop(next);
     }
 }

@@ -1,7 +1,7 @@
 //! Two versions beside each other on one store. The test makes the other version: the same code with scripts of other
 //! hashes. Meanwhile the scripts are flushed from the store repeatedly, as by a restart.
 
-use crate::fixture::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
+use crate::fixture::{ACTUAL, ADMIN, ESTIMATE, Fixture, SOON, body};
 use crate::load::Load;
 use domain::entry::HoldOutcome;
 use domain::id::IdKind;
@@ -20,21 +20,21 @@ use store::script::Script;
 const OTHERS_COST: u64 = 777;
 const OTHERS_CALLS: u64 = 60;
 
-/// The other version's handle on the site's store.
-fn other_version(site: &Site) -> Store {
+/// The other version's handle on the fixture's store.
+fn other_version(fixture: &Fixture) -> Store {
     let changed =
         |script: &Script| script.with_source(&format!("{}\n-- of another version\n", script.source()));
-    let store = site.redis.store();
+    let store = fixture.redis.store();
     let store = store.replacing(changed(&AUTHORIZE));
     let store = store.replacing(changed(&SETTLE));
     store.replacing(changed(&VOID))
 }
 
-/// A call of the site's agent, approved by the version behind `store`.
-async fn approved(site: &Site, store: &Store, estimate: u64) -> HoldName {
+/// A call of the fixture's agent, approved by the version behind `store`.
+async fn approved(fixture: &Fixture, store: &Store, estimate: u64) -> HoldName {
     let mint = || IdKind::Allow.mint(clock::now_ms()).expect("an id");
     let name = HoldName {
-        account: site.bot.account.id.clone(),
+        account: fixture.bot.account.id.clone(),
         agent: "bot".to_owned(),
         run: IdKind::Request.mint(clock::now_ms()).expect("an id"),
         allow_id: mint(),
@@ -51,7 +51,7 @@ async fn approved(site: &Site, store: &Store, estimate: u64) -> HoldName {
     for _ in 0..3 {
         let authorize = Authorize {
             name: &name,
-            key_id: &site.key_id,
+            key_id: &fixture.key_id,
             view: &view,
             plan: &Plan::default(),
             charge: Some(&charge),
@@ -80,12 +80,12 @@ fn settle(name: HoldName, estimate: u64, cost: u64) -> Settle {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
-    let site = Site::new().await;
-    let _edge = site.edge();
-    let load = Load::on(&site);
-    let (other, plain) = (other_version(&site), site.redis.store());
+    let fixture = Fixture::new().await;
+    let _edge = fixture.edge();
+    let load = Load::on(&fixture);
+    let (other, plain) = (other_version(&fixture), fixture.redis.store());
     let stop = Arc::new(AtomicBool::new(false));
-    let (stopped, mut connection) = (Arc::clone(&stop), site.redis.conn().await);
+    let (stopped, mut connection) = (Arc::clone(&stop), fixture.redis.conn().await);
     let forgetful = tokio::spawn(async move {
         let mut times = 0_u64;
         while !stopped.load(Ordering::Acquire) {
@@ -107,7 +107,7 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
             2 => (&plain, &other),
             _ => (&plain, &plain),
         };
-        let name = approved(&site, opens, ESTIMATE).await;
+        let name = approved(&fixture, opens, ESTIMATE).await;
         let settle = settle(name, ESTIMATE, OTHERS_COST);
         assert_eq!(
             settle
@@ -123,7 +123,7 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
                 .expect("an answer"),
             Settled::Missing
         );
-        let name = approved(&site, opens, ESTIMATE).await;
+        let name = approved(&fixture, opens, ESTIMATE).await;
         assert_eq!(
             void(ends, &name, AsOf::default()).await.expect("an answer"),
             Voided::Refunded
@@ -137,8 +137,9 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
     let tally = load.end().await;
     stop.store(true, Ordering::Release);
     assert!(forgetful.await.expect("the flushing task") > 5);
-    assert_eq!(site.upstream.arrived() as u64, tally.answered);
-    site.settled_at(tally.answered * ACTUAL + OTHERS_CALLS * OTHERS_COST)
+    assert_eq!(fixture.upstream.arrived() as u64, tally.answered);
+    fixture
+        .settled_at(tally.answered * ACTUAL + OTHERS_CALLS * OTHERS_COST)
         .await;
 }
 
@@ -146,16 +147,18 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
 /// program ends a hold of the other version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_is_settled_once_whichever_version_comes_first() {
-    let site = Site::new().await;
-    let edge = site.edge();
-    let other = other_version(&site);
+    let fixture = Fixture::new().await;
+    let edge = fixture.edge();
+    let other = other_version(&fixture);
     let gate = Arc::new(tokio::sync::Notify::new());
     let waiting = Arc::clone(&gate);
-    site.upstream.set(move |_| Answer::chat(9, 12).wait_for(&waiting));
-    let caller = edge.caller(&site.key);
+    fixture
+        .upstream
+        .set(move |_| Answer::chat(9, 12).wait_for(&waiting));
+    let caller = edge.caller(&fixture.key);
     let call = tokio::spawn(async move { caller.chat(body(false)).await });
-    site.upstream.wait_for(1, SOON).await;
-    let open = store::call::open_holds::list(&other, Some(&site.bot.account.id), 10)
+    fixture.upstream.wait_for(1, SOON).await;
+    let open = store::call::open_holds::list(&other, Some(&fixture.bot.account.id), 10)
         .await
         .expect("the holds");
     assert_eq!(open.len(), 1);
@@ -167,19 +170,19 @@ async fn a_call_is_settled_once_whichever_version_comes_first() {
             .expect("an answer"),
         Settled::Done
     );
-    let _: () = site.redis.command(&["SCRIPT", "FLUSH"]);
+    let _: () = fixture.redis.command(&["SCRIPT", "FLUSH"]);
     gate.notify_one();
     assert_eq!(call.await.expect("a call").status, 200);
-    site.settled_at(OTHERS_COST).await;
+    fixture.settled_at(OTHERS_COST).await;
 
-    let opened = approved(&site, &other, ESTIMATE).await;
-    let cli = Cli::new(ADMIN, site.redis.url());
+    let opened = approved(&fixture, &other, ESTIMATE).await;
+    let cli = Cli::new(ADMIN, fixture.redis.url());
     let id = opened.allow_id.as_str();
     // The operator settles what is overdue.
-    site.bot.pass_deadlines().await;
+    fixture.bot.pass_deadlines().await;
     drop(cli.json(&["holds", "settle", "--id", id, "--actual", "0.000001"]));
-    site.settled_at(OTHERS_COST + 1000).await;
-    let bucket = site.bot.account.keys.bucket();
+    fixture.settled_at(OTHERS_COST + 1000).await;
+    let bucket = fixture.bot.account.keys.bucket();
     let kept = sweep(&other, bucket, clock::now_ms()).await.expect("a sweep");
     assert!(kept.is_empty(), "{kept:?}");
 }

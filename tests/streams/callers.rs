@@ -1,6 +1,6 @@
 //! Callers who leave, and callers who do not read.
 
-use crate::fixture::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
+use crate::fixture::{Fixture, HELD, SOON, chunk, finish, open_cap, usage, usage_frame};
 use harness::{RawClient, Script, until};
 use serde_json::json;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use std::time::Duration;
 /// A caller who hangs up pays the provider's bill: the edge reads on to the usage, at every phase of the stream.
 #[tokio::test]
 async fn a_caller_who_leaves_pays_the_real_cost() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     for phase in 0..3 {
         for reset in [true, false] {
-            let (actor, feed, mut stream) = stage.open_fed().await;
+            let (actor, feed, mut stream) = fixture.open_fed().await;
             if phase > 0 {
                 feed.send(chunk("one"));
                 stream.until("one").await;
@@ -34,27 +34,27 @@ async fn a_caller_who_leaves_pays_the_real_cost() {
         }
     }
     until("the end of the streams", async || {
-        stage.edge.metric("tollgate_proxy_streams_open") == Some(0)
+        fixture.edge.metric("tollgate_proxy_streams_open") == Some(0)
     })
     .await;
     let ended = |end: &str| -> u64 {
         let series = format!("tollgate_proxy_streams_total{{end=\"{end}\"}}");
-        stage.edge.metric(&series).expect("the metric")
+        fixture.edge.metric(&series).expect("the metric")
     };
     // An edge on a busy machine can have all of a stream before it sees that the caller has left.
     assert_eq!(ended("caller_gone") + ended("completed"), 6);
     let of_upstream = r#"tollgate_proxy_upstream_answers_total{result="2xx",upstream="openai"}"#;
-    assert_eq!(stage.edge.metric(of_upstream), Some(6));
+    assert_eq!(fixture.edge.metric(of_upstream), Some(6));
 }
 
 /// Bytes that a caller sends during a stream are no disconnection: they are the next requests, answered after the
 /// stream.
 #[tokio::test]
 async fn a_caller_who_sends_something_keeps_his_stream() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     let pipelined = "GET /v1/health HTTP/1.1\r\nHost: edge\r\n\r\n";
     for (sent, requests) in [("\r\n", 0), (pipelined, 1), (&pipelined.repeat(300), 300)] {
-        let (actor, feed, mut stream) = stage.open_fed().await;
+        let (actor, feed, mut stream) = fixture.open_fed().await;
         feed.send(chunk("one"));
         stream.until("one").await;
         stream.send(sent).await;
@@ -72,9 +72,9 @@ async fn a_caller_who_sends_something_keeps_his_stream() {
         assert_eq!(actor.settled().await, 12);
     }
     let completed = "tollgate_proxy_streams_total{end=\"completed\"}";
-    assert_eq!(stage.metric(completed).await, 3);
+    assert_eq!(fixture.metric(completed).await, 3);
     // The edge notices that a caller left after such bytes when it writes to the connection.
-    let (actor, feed, mut stream) = stage.open_fed().await;
+    let (actor, feed, mut stream) = fixture.open_fed().await;
     stream.send("\r\n").await;
     feed.send(chunk("one"));
     stream.until("one").await;
@@ -87,19 +87,22 @@ async fn a_caller_who_sends_something_keeps_his_stream() {
     finish(&feed, 12);
     assert_eq!(actor.settled().await, 12);
     let gone = "tollgate_proxy_streams_total{end=\"caller_gone\"}";
-    assert_eq!((stage.metric(gone).await, stage.metric(completed).await), (1, 3));
+    assert_eq!(
+        (fixture.metric(gone).await, fixture.metric(completed).await),
+        (1, 3)
+    );
 }
 
 /// HTTP/1.0 has no chunks: the end of the connection is the end of the body, whatever the caller asks for.
 #[tokio::test]
 async fn a_stream_over_http_1_0_ends_with_its_connection() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     let script = Script::chat(&["a", "b"], &usage(9, 12));
-    stage.provider_streams(script.clone());
+    fixture.provider_streams(script.clone());
     let body = crate::fixture::body(json!({ "stream_options": { "include_usage": true } })).to_string();
     for connection in ["", "Connection: keep-alive\r\n", "Connection: close\r\n"] {
-        let actor = stage.actor("enterprise", open_cap()).await;
-        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        let actor = fixture.actor("enterprise", open_cap()).await;
+        let mut raw = RawClient::connect(fixture.edge.addr()).await;
         let head = format!(
             "POST /v1/chat/completions HTTP/1.0\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n{connection}\r\n",
@@ -122,14 +125,14 @@ async fn a_stream_over_http_1_0_ends_with_its_connection() {
 /// provider's connection.
 #[tokio::test]
 async fn the_usage_is_awaited_within_a_bound() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "500")).await;
-    let (actor, feed, mut stream) = stage.open_fed().await;
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "500")).await;
+    let (actor, feed, mut stream) = fixture.open_fed().await;
     feed.send(chunk("one"));
     stream.until("one").await;
     stream.reset();
     feed.wait_for_peer_gone(SOON).await;
     assert_eq!(actor.settled().await, HELD);
-    let metrics = stage.edge.ops("/metrics").unwrap().1;
+    let metrics = fixture.edge.ops("/metrics").unwrap().1;
     for line in [
         "tollgate_proxy_streams_drained_total{usage=\"missing\"} 1",
         "tollgate_proxy_streams_drained_total{usage=\"reported\"} 0",
@@ -141,8 +144,8 @@ async fn the_usage_is_awaited_within_a_bound() {
 /// A stream whose caller is gone also ends at a maximum of bytes.
 #[tokio::test]
 async fn a_provider_without_end_is_not_read_for_ever() {
-    let stage = Stage::new().await;
-    let (actor, feed, mut stream) = stage.open_fed().await;
+    let fixture = Fixture::new().await;
+    let (actor, feed, mut stream) = fixture.open_fed().await;
     feed.send(chunk("one"));
     stream.until("one").await;
     stream.reset();
@@ -156,21 +159,21 @@ async fn a_provider_without_end_is_not_read_for_ever() {
 /// A caller who does not read holds one piece, and is disconnected after the time-out. Others are not slowed.
 #[tokio::test]
 async fn a_caller_who_does_not_read_is_given_up() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "1000")).await;
-    let slow = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "1000")).await;
+    let slow = fixture.actor("enterprise", open_cap()).await;
     let endless = (0..200).fold(Script::new(), |script, _| {
         script.send(chunk(&"x".repeat(100_000)))
     });
     let all = endless.bytes().len();
-    stage.provider_streams(endless.send(usage_frame(12)).event("[DONE]"));
-    let stream = stage.open(&slow, json!({})).await;
-    let quick = stage.actor("enterprise", open_cap()).await;
-    let mut other = stage.open(&quick, json!({})).await;
+    fixture.provider_streams(endless.send(usage_frame(12)).event("[DONE]"));
+    let stream = fixture.open(&slow, json!({})).await;
+    let quick = fixture.actor("enterprise", open_cap()).await;
+    let mut other = fixture.open(&quick, json!({})).await;
     assert!(other.rest().await.len() > all - 1000);
     assert_eq!(quick.settled().await, 12);
     until("the end of the slow caller", async || {
         let gone = r#"tollgate_proxy_streams_total{end="caller_gone"}"#;
-        stage.edge.metric(gone) == Some(1)
+        fixture.edge.metric(gone) == Some(1)
     })
     .await;
     // The rest was read to the bound of bytes, or to the usage: in either case the hold ended.
@@ -182,15 +185,15 @@ async fn a_caller_who_does_not_read_is_given_up() {
 /// An HTTP/2 caller resets one stream of his connection; another one goes on.
 #[tokio::test]
 async fn an_http2_caller_who_resets_a_stream_pays_the_real_cost() {
-    let stage = Stage::new().await;
-    let (actor, feed) = stage.fed_actor().await;
+    let fixture = Fixture::new().await;
+    let (actor, feed) = fixture.fed_actor().await;
     let client = reqwest::Client::builder()
         .http2_prior_knowledge()
         .build()
         .unwrap();
     let send = || {
         client
-            .post(format!("{}/v1/chat/completions", stage.edge.url()))
+            .post(format!("{}/v1/chat/completions", fixture.edge.url()))
             .bearer_auth(&actor.key)
             .json(&crate::fixture::body(json!({})))
             .send()
@@ -202,7 +205,7 @@ async fn an_http2_caller_who_resets_a_stream_pays_the_real_cost() {
     drop(answer);
     finish(&feed, 12);
     assert_eq!(actor.settled().await, 12);
-    stage.provider_streams(Script::chat(&["a"], &usage(9, 12)));
+    fixture.provider_streams(Script::chat(&["a"], &usage(9, 12)));
     let text = send().await.unwrap().text().await.unwrap();
     assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
     assert_eq!(actor.settled().await, 24);
@@ -213,12 +216,12 @@ async fn an_http2_caller_who_resets_a_stream_pays_the_real_cost() {
 #[tokio::test]
 async fn streams_reset_by_the_hundred_are_settled() {
     const STREAMS: u64 = 300;
-    let stage = Stage::new().await;
-    let (actor, feed) = stage.fed_actor().await;
+    let fixture = Fixture::new().await;
+    let (actor, feed) = fixture.fed_actor().await;
     let client = reqwest::Client::builder().http2_prior_knowledge();
     let client = client.build().unwrap();
     let open = async || {
-        let request = client.post(format!("{}/v1/chat/completions", stage.edge.url()));
+        let request = client.post(format!("{}/v1/chat/completions", fixture.edge.url()));
         let request = request
             .bearer_auth(&actor.key)
             .json(&crate::fixture::body(json!({})));
@@ -234,23 +237,23 @@ async fn streams_reset_by_the_hundred_are_settled() {
     feed.send(chunk("one"));
     let other = open().await;
     let script = Script::new().send(chunk("one")).pause(Duration::from_millis(200));
-    stage.provider_streams(script.send(usage_frame(12)).event("[DONE]"));
+    fixture.provider_streams(script.send(usage_frame(12)).event("[DONE]"));
     for _ in 0..STREAMS {
         drop(open().await);
     }
-    assert_eq!(stage.metric("tollgate_proxy_connections").await, 1);
+    assert_eq!(fixture.metric("tollgate_proxy_connections").await, 1);
     finish(&feed, 12);
     let rest = other.text().await.unwrap();
     assert!(rest.ends_with("data: [DONE]\n\n"), "{rest}");
     assert_eq!(actor.settled().await, (STREAMS + 1) * 12);
     for gauge in ["tollgate_proxy_in_flight", "tollgate_proxy_streams_open"] {
-        until("nothing in flight", async || stage.metric(gauge).await == 0).await;
+        until("nothing in flight", async || fixture.metric(gauge).await == 0).await;
     }
     assert!(open().await.text().await.unwrap().ends_with("data: [DONE]\n\n"));
-    assert_eq!(stage.metric("tollgate_proxy_connections").await, 1);
-    let gone = stage
+    assert_eq!(fixture.metric("tollgate_proxy_connections").await, 1);
+    let gone = fixture
         .metric("tollgate_proxy_streams_total{end=\"caller_gone\"}")
         .await;
     assert!(gone > STREAMS / 2, "{gone}");
-    stage.ledger_check().await.is_in_order();
+    fixture.ledger_check().await.is_in_order();
 }

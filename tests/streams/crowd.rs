@@ -6,7 +6,7 @@ mod growing;
 mod sandboxed;
 
 use crate::fixture::{
-    Actor, HELD, LONG, Stage, body, chunk, daily, open_cap, open_gate, options, usage_frame,
+    Actor, Fixture, HELD, LONG, body, chunk, daily, open_cap, open_gate, options, usage_frame,
 };
 use calls::{BEGIN, Call, Caller, charge};
 use futures::{StreamExt as _, stream};
@@ -47,26 +47,26 @@ async fn exactly_as_many_start_as_there_is_money_for_and_each_is_charged_by_the_
     // More than all calls of one edge, so that both have some.
     const ROOM: usize = STREAMS / 2 + 33;
     let seed = torture_seed();
-    let stage = Stage::with(patient).await;
-    let doomed = Edge::start(patient(options(&stage.redis, &stage.upstream)));
-    let actor = stage.actor("enterprise", daily(ROOM as u64 * HELD)).await;
-    let crowd = Crowd::start(&stage, roll(seed, STREAMS));
-    let started = crowd.call(&actor, [stage.edge.addr(), doomed.addr()]).await;
+    let fixture = Fixture::with(patient).await;
+    let doomed = Edge::start(patient(options(&fixture.redis, &fixture.upstream)));
+    let actor = fixture.actor("enterprise", daily(ROOM as u64 * HELD)).await;
+    let crowd = Crowd::start(&fixture, roll(seed, STREAMS));
+    let started = crowd.call(&actor, [fixture.edge.addr(), doomed.addr()]).await;
     assert_eq!(started.len(), ROOM);
     assert_eq!(actor.agent.counters().await.day_nanos, ROOM as u64 * HELD);
-    stage.ledger_check().await.finds_nothing_wrong();
+    fixture.ledger_check().await.finds_nothing_wrong();
 
-    let kept = crowd.play((&stage, &actor), &doomed, started).await;
+    let kept = crowd.play((&fixture, &actor), &doomed, started).await;
     assert!(!kept.is_empty(), "seed {seed}: the edge was killed in the middle");
     assert!(kept.keys().all(|number| number % 2 == 1), "seed {seed}: {kept:?}");
-    let sent = crowd.sent(&stage);
+    let sent = crowd.sent(&fixture);
     let costs = sent.iter().map(|(number, sent)| {
         let cost = kept.get(number).copied();
         (*number, cost.unwrap_or_else(|| charge(sent, HELD)))
     });
     let expected: HashMap<usize, u64> = costs.collect();
     assert_eq!(expected.len(), ROOM, "seed {seed}");
-    crowd.is_charged((&stage, &actor), &expected, seed).await;
+    crowd.is_charged((&fixture, &actor), &expected, seed).await;
 }
 
 /// Random calls, and the gates that they wait at.
@@ -93,11 +93,11 @@ fn roll(seed: u64, count: usize) -> Vec<Call> {
 }
 
 impl Crowd {
-    /// Makes the stage's provider answer these calls from now on.
-    fn start(stage: &Stage, calls: Vec<Call>) -> Self {
+    /// Makes the fixture's provider answer these calls from now on.
+    fn start(fixture: &Fixture, calls: Vec<Call>) -> Self {
         let (calls, gates) = (Arc::new(calls), <[Arc<Notify>; GATES]>::default());
         let (of_provider, at_provider) = (Arc::clone(&calls), gates.clone());
-        stage
+        fixture
             .upstream
             .set(move |request| Answer::stream(of_provider[number_of(request)].script(&at_provider)));
         Self { calls, gates }
@@ -155,7 +155,7 @@ impl Crowd {
     /// the calls that it left behind.
     async fn play(
         &self,
-        (stage, actor): (&Stage, &Actor),
+        (fixture, actor): (&Fixture, &Actor),
         doomed: &Edge,
         started: Vec<(usize, EventStream)>,
     ) -> HashMap<usize, u64> {
@@ -177,28 +177,28 @@ impl Crowd {
             caller.await.expect("a caller");
         }
         eventually("an edge at rest", LONG, async || {
-            let open = stage.metric("tollgate_proxy_streams_open").await;
-            let pending = stage.metric("tollgate_proxy_pending").await;
+            let open = fixture.metric("tollgate_proxy_streams_open").await;
+            let pending = fixture.metric("tollgate_proxy_pending").await;
             (open == 0 && pending == 0).then_some(())
         })
         .await;
         eventually("the end of all answers", LONG, async || {
-            (stage.upstream.played().len() == all).then_some(())
+            (fixture.upstream.played().len() == all).then_some(())
         })
         .await;
         opening.iter().for_each(JoinHandle::abort);
-        reap(stage, actor).await
+        reap(fixture, actor).await
     }
 
     /// Returns the bytes that the provider sent of each call that started.
-    fn sent(&self, stage: &Stage) -> HashMap<usize, Vec<u8>> {
-        let played: HashMap<usize, usize> = stage
+    fn sent(&self, fixture: &Fixture) -> HashMap<usize, Vec<u8>> {
+        let played: HashMap<usize, usize> = fixture
             .upstream
             .played()
             .into_iter()
             .map(|played| (played.number, played.body_bytes))
             .collect();
-        let requests = stage.upstream.requests().into_iter();
+        let requests = fixture.upstream.requests().into_iter();
         let sent = requests.map(|request| {
             let number = number_of(&request);
             let mut sent = self.calls[number].script(&self.gates).bytes();
@@ -209,29 +209,34 @@ impl Crowd {
     }
 
     /// Asserts these charges of runs, agent and account. Calls missing from `expected` cost nothing.
-    async fn is_charged(&self, (stage, actor): (&Stage, &Actor), expected: &HashMap<usize, u64>, seed: u64) {
+    async fn is_charged(
+        &self,
+        (fixture, actor): (&Fixture, &Actor),
+        expected: &HashMap<usize, u64>,
+        seed: u64,
+    ) {
         for (number, call) in self.calls.iter().enumerate() {
             let spent = actor.agent.run_spent(&run(number)).await.unwrap_or(0);
             let expected = expected.get(&number).copied().unwrap_or(0);
             assert_eq!(spent, expected, "seed {seed}: {number}, {call:?}");
         }
         let sum: u64 = expected.values().sum();
-        assert_eq!(actor.agent.charged(&stage.redis), [sum; 3], "seed {seed}");
-        stage.ledger_check().await.is_in_order();
+        assert_eq!(actor.agent.charged(&fixture.redis), [sum; 3], "seed {seed}");
+        fixture.ledger_check().await.is_in_order();
     }
 }
 
 /// Lets the deadlines of all open holds pass and reaps them. Returns the estimates of kept holds by call.
-async fn reap(stage: &Stage, actor: &Actor) -> HashMap<usize, u64> {
+async fn reap(fixture: &Fixture, actor: &Actor) -> HashMap<usize, u64> {
     actor.agent.pass_deadlines().await;
     let bucket = actor.agent.account.keys.bucket();
     eventually("no open hold", LONG, async || {
-        let swept = sweep(stage.seed.store(), bucket, clock::now_ms()).await;
+        let swept = sweep(fixture.seed.store(), bucket, clock::now_ms()).await;
         swept.expect("a sweep");
         (actor.agent.open_holds().await == 0).then_some(())
     })
     .await;
-    let kept = open_holds::list(stage.seed.store(), Some(&actor.agent.account.id), 2 * STREAMS).await;
+    let kept = open_holds::list(fixture.seed.store(), Some(&actor.agent.account.id), 2 * STREAMS).await;
     let kept = kept.expect("the holds").into_iter().map(|found| {
         let number = found.hold.name.run.strip_prefix("run-").expect("a call's");
         (number.parse().expect("a number"), found.hold.estimate.get())
@@ -244,27 +249,27 @@ async fn reap(stage: &Stage, actor: &Actor) -> HashMap<usize, u64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_edge_leaves_the_estimates_charged() {
     const BEGUN: u64 = STREAMS as u64;
-    let stage = Stage::with(patient).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    stage.provider_streams(Script::new().send(chunk(BEGIN)).hang());
+    let fixture = Fixture::with(patient).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    fixture.provider_streams(Script::new().send(chunk(BEGIN)).hang());
     let opened = stream::iter(0..STREAMS).map(|_| async {
-        let mut stream = stage.open(&actor, json!({})).await;
+        let mut stream = fixture.open(&actor, json!({})).await;
         stream.until(BEGIN).await;
         stream
     });
     let streams: Vec<_> = opened.buffer_unordered(AT_ONCE).collect().await;
-    stage.ledger_check().await.finds_nothing_wrong();
-    stage.edge.kill9();
+    fixture.ledger_check().await.finds_nothing_wrong();
+    fixture.edge.kill9();
     for mut stream in streams {
         assert!(!stream.ends_whole().await);
     }
     let all_is_charged = async || {
-        assert_eq!(actor.agent.charged(&stage.redis), [BEGUN * HELD; 3]);
-        stage.ledger_check().await.is_in_order();
+        assert_eq!(actor.agent.charged(&fixture.redis), [BEGUN * HELD; 3]);
+        fixture.ledger_check().await.is_in_order();
     };
     all_is_charged().await;
-    let next = Edge::start(patient(options(&stage.redis, &stage.upstream)));
-    let _admin = Admin::start(AdminOptions::new(crate::fixture::ADMIN, stage.redis.url()));
+    let next = Edge::start(patient(options(&fixture.redis, &fixture.upstream)));
+    let _admin = Admin::start(AdminOptions::new(crate::fixture::ADMIN, fixture.redis.url()));
     let (open, kept) = (actor.agent.open_holds().await, actor.agent.kept_holds().await);
     assert_eq!((open, kept), (BEGUN, 0), "no hold is due yet");
     actor.agent.pass_deadlines().await;
@@ -275,14 +280,14 @@ async fn a_killed_edge_leaves_the_estimates_charged() {
     .await;
     all_is_charged().await;
     let bucket = actor.agent.account.keys.bucket();
-    let left: Vec<String> = stage.redis.command(&["KEYS", &bucket.hold("*")]);
+    let left: Vec<String> = fixture.redis.command(&["KEYS", &bucket.hold("*")]);
     assert_eq!(left, Vec::<String>::new(), "records of open holds");
-    let listed = stage.admin(&["holds", "list", "--json"]).await;
+    let listed = fixture.admin(&["holds", "list", "--json"]).await;
     let listed: serde_json::Value = serde_json::from_str(&listed.stdout).expect("JSON");
     assert_eq!(listed["total"], BEGUN);
     assert_eq!(listed["holds"][0]["state"], "kept");
     // The next edge works as usual.
-    stage.provider_streams(Script::new().send(usage_frame(12)).event("[DONE]"));
+    fixture.provider_streams(Script::new().send(usage_frame(12)).event("[DONE]"));
     let mut stream = EventStream::open(next.addr(), PATH, &actor.key, "", body(json!({}))).await;
     assert!(stream.rest().await.ends_with("[DONE]\n\n"), "{}", stream.body);
     assert_eq!(actor.settled().await, BEGUN * HELD + 12);
@@ -294,12 +299,13 @@ async fn the_ledger_can_be_checked_beside_streams() {
     const CALLERS: usize = 16;
     const CHECKS: usize = 5;
     const OUTPUT: u64 = 1500;
-    let stage = Stage::with(|options| patient(options).env("TOLLGATE_PROXY__STREAM_EXTEND", "true")).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture =
+        Fixture::with(|options| patient(options).env("TOLLGATE_PROXY__STREAM_EXTEND", "true")).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let part = chunk(&BEGIN.repeat(900));
-    stage.provider_streams(Script::new().send(BEGIN).hang());
-    let open = stage.open(&actor, json!({})).await;
-    stage.provider_streams(
+    fixture.provider_streams(Script::new().send(BEGIN).hang());
+    let open = fixture.open(&actor, json!({})).await;
+    fixture.provider_streams(
         Script::new()
             .send(part.clone())
             .send(part)
@@ -310,7 +316,7 @@ async fn the_ledger_can_be_checked_beside_streams() {
     let mut callers = Vec::new();
     for _ in 0..CALLERS {
         // A key for each caller, so that none reaches its rate limit.
-        let (key, edge) = (actor.agent.virtual_key().await, stage.edge.addr());
+        let (key, edge) = (actor.agent.virtual_key().await, fixture.edge.addr());
         let (stop, ended) = (Arc::clone(&stop), Arc::clone(&ended));
         callers.push(tokio::spawn(async move {
             while !stop.load(Ordering::SeqCst) {
@@ -322,7 +328,7 @@ async fn the_ledger_can_be_checked_beside_streams() {
     }
     for _ in 0..CHECKS {
         let before = ended.load(Ordering::SeqCst);
-        stage.ledger_check().await.finds_nothing_wrong();
+        fixture.ledger_check().await.finds_nothing_wrong();
         eventually("traffic", LONG, async || {
             (ended.load(Ordering::SeqCst) > before + CALLERS as u64).then_some(())
         })
@@ -333,7 +339,7 @@ async fn the_ledger_can_be_checked_beside_streams() {
         caller.await.expect("a caller");
     }
     assert!(
-        stage
+        fixture
             .metric(r#"tollgate_proxy_stream_extensions_total{result="raised"}"#)
             .await
             > 0
@@ -343,7 +349,7 @@ async fn the_ledger_can_be_checked_beside_streams() {
     })
     .await;
     let charged = ended.load(Ordering::SeqCst) * OUTPUT + HELD;
-    assert_eq!(actor.agent.charged(&stage.redis), [charged; 3]);
-    stage.ledger_check().await.is_in_order();
+    assert_eq!(actor.agent.charged(&fixture.redis), [charged; 3]);
+    fixture.ledger_check().await.is_in_order();
     drop(open);
 }

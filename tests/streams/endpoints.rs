@@ -1,6 +1,6 @@
 //! `POST /v1/responses` and `POST /v1/embeddings`.
 
-use crate::fixture::{HELD, Stage, open_cap};
+use crate::fixture::{Fixture, HELD, open_cap};
 use harness::{Answer, EventStream, Script};
 use serde_json::{Value, json};
 
@@ -17,16 +17,16 @@ fn completed(input: u64, output: u64) -> Answer {
 
 #[tokio::test]
 async fn a_response_is_charged_what_it_used() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    let caller = stage.edge.caller(&actor.key);
-    stage.upstream.set(|_| completed(9, 12));
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    let caller = fixture.edge.caller(&actor.key);
+    fixture.upstream.set(|_| completed(9, 12));
     let sent = json!({ "model": "nano", "input": "hello", "instructions": "be brief", "store": false });
     let reply = caller.post("/v1/responses", sent.clone()).await;
     assert_eq!(reply.status, 200, "{reply:?}");
     assert_eq!(reply.header("x-service-estimated-usd"), Some("0.000001024"));
     assert_eq!(reply.header("x-service-actual-usd"), Some("0.000000012"));
-    let received = stage.upstream.requests().pop().unwrap();
+    let received = fixture.upstream.requests().pop().unwrap();
     assert_eq!((received.path.as_str(), received.json()), ("/v1/responses", sent));
     let limited = json!({ "model": "nano", "input": "hello", "max_output_tokens": 50 });
     let reply = caller.post("/v1/responses", limited).await;
@@ -38,10 +38,10 @@ async fn a_response_is_charged_what_it_used() {
 /// keeps, it has only the id: an allowance is held, and what the provider counted is charged.
 #[tokio::test]
 async fn reasoning_that_the_provider_keeps_is_held_for_an_allowance() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    let caller = stage.edge.caller(&actor.key);
-    stage.upstream.set(|_| completed(309, 12));
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    let caller = fixture.edge.caller(&actor.key);
+    fixture.upstream.set(|_| completed(309, 12));
     let kept = json!({ "type": "reasoning", "id": "rs_1", "summary": [] });
     let with = |content: &str| {
         let mut item = json!({ "type": "reasoning", "id": "rs_2", "summary": [] });
@@ -64,7 +64,7 @@ async fn reasoning_that_the_provider_keeps_is_held_for_an_allowance() {
         assert_eq!(reply.status, 200, "{reply:?}");
         assert_eq!(reply.header("x-service-estimated-usd"), Some(estimated), "{sent}");
         assert_eq!(reply.header("x-service-actual-usd"), Some("0.000714"));
-        assert_eq!(stage.upstream.requests().pop().unwrap().json(), sent);
+        assert_eq!(fixture.upstream.requests().pop().unwrap().json(), sent);
     }
     assert_eq!(actor.settled().await, 4 * 714_000);
 }
@@ -72,8 +72,8 @@ async fn reasoning_that_the_provider_keeps_is_held_for_an_allowance() {
 /// The last event has the usage, and its end waits for the settlement, however long the event is.
 #[tokio::test]
 async fn a_response_streams() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let long = "x".repeat(300_000);
     for name in ["response.completed", "response.incomplete", "response.failed"] {
         let response = json!({ "status": "ended", "instructions": long, "tools": [{ "usage": { "input_tokens": 1, "output_tokens": 1 } }], "usage": usage(9, 12) });
@@ -87,23 +87,23 @@ async fn a_response_streams() {
                 json!({ "type": "response.output_text.delta", "delta": "hello" }),
             )
             .named_event(name, json!({ "type": name, "response": response }));
-        stage.provider_streams(script.clone());
+        fixture.provider_streams(script.clone());
         let sent = json!({ "model": "nano", "input": "hello", "stream": true });
         let mut stream =
-            EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent.clone()).await;
+            EventStream::open(fixture.edge.addr(), "/v1/responses", &actor.key, "", sent.clone()).await;
         assert_eq!(stream.status(), 200, "{}", stream.head);
         assert_eq!(stream.rest().await.as_bytes(), script.bytes(), "{name}");
         assert_eq!(
-            stage.upstream.requests().pop().unwrap().json(),
+            fixture.upstream.requests().pop().unwrap().json(),
             sent,
             "the body is the caller's"
         );
     }
     assert_eq!(actor.settled().await, 3 * 12);
-    stage.provider_streams(Script::response(&["hello"], &Value::Null));
+    fixture.provider_streams(Script::response(&["hello"], &Value::Null));
     let sent = json!({ "model": "nano", "input": "hello", "stream": true });
     let mut stream =
-        EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent.clone()).await;
+        EventStream::open(fixture.edge.addr(), "/v1/responses", &actor.key, "", sent.clone()).await;
     stream.rest().await;
     assert_eq!(actor.settled().await, 3 * 12 + HELD, "no usage");
     // Usage of an event before the last covers the response so far, and does not end it.
@@ -114,8 +114,8 @@ async fn a_response_streams() {
             "response.output_text.delta",
             json!({ "type": "response.output_text.delta", "delta": "hello" }),
         );
-    stage.provider_streams(script);
-    let mut stream = EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
+    fixture.provider_streams(script);
+    let mut stream = EventStream::open(fixture.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
     assert!(stream.rest().await.contains("upstream_unreachable"));
     assert_eq!(actor.settled().await, 3 * 12 + 2 * HELD, "usage so far");
 }
@@ -123,9 +123,9 @@ async fn a_response_streams() {
 /// A client that asks for a WebSocket receives the status at which Codex goes on without.
 #[tokio::test]
 async fn a_websocket_is_refused_with_426() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    let caller = stage.edge.caller(&actor.key);
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    let caller = fixture.edge.caller(&actor.key);
     let asks = |upgrade| {
         [
             ("connection", "Upgrade"),
@@ -153,7 +153,7 @@ async fn a_websocket_is_refused_with_426() {
         .send("POST", "/v1/responses", &asks("websocket"), sent.to_string())
         .await;
     assert_eq!(reply.status, 200, "{reply:?}");
-    let off = Stage::with(|options| options.env("TOLLGATE_PROXY__RESPONSES", "false")).await;
+    let off = Fixture::with(|options| options.env("TOLLGATE_PROXY__RESPONSES", "false")).await;
     let reply = off
         .edge
         .caller(&actor.key)
@@ -165,8 +165,8 @@ async fn a_websocket_is_refused_with_426() {
 /// A stream that breaks off ends with an error event, and then as the provider would end one that failed.
 #[tokio::test]
 async fn a_response_that_breaks_off_has_failed() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let events = ["response.created", "response.output_text.delta"];
     let script = events
         .iter()
@@ -177,9 +177,9 @@ async fn a_response_that_breaks_off_has_failed() {
                 json!({ "type": name, "sequence_number": at, "delta": "hello" }),
             )
         });
-    stage.provider_streams(script.clone().break_off());
+    fixture.provider_streams(script.clone().break_off());
     let sent = json!({ "model": "nano", "input": "hello", "stream": true });
-    let mut stream = EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
+    let mut stream = EventStream::open(fixture.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
     let allow_id = stream.header("x-service-allow-id").unwrap().to_owned();
     let body = stream.rest().await.to_owned();
     let behind = body.strip_prefix(&*String::from_utf8(script.bytes()).unwrap());
@@ -215,9 +215,9 @@ async fn a_response_that_breaks_off_has_failed() {
 /// Fields with a cost that the edge cannot see must not be free. The tests of the parser have every one of them.
 #[tokio::test]
 async fn fields_whose_cost_the_edge_cannot_see_are_refused() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    let caller = stage.edge.caller(&actor.key);
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    let caller = fixture.edge.caller(&actor.key);
     for (field, value) in [
         ("previous_response_id", json!("resp_1")),
         ("tools", json!([{ "type": "web_search" }])),
@@ -244,7 +244,7 @@ async fn fields_whose_cost_the_edge_cannot_see_are_refused() {
             .error_code(),
         "missing_input"
     );
-    assert_eq!((stage.upstream.arrived(), actor.settled().await), (0, 0));
+    assert_eq!((fixture.upstream.arrived(), actor.settled().await), (0, 0));
     // A message of an earlier answer, as clients without stored state send it back.
     let echoed = json!({ "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
         "content": [{ "type": "output_text", "text": "Done.", "annotations": [] }] });
@@ -258,15 +258,15 @@ async fn fields_whose_cost_the_edge_cannot_see_are_refused() {
             .status,
         200
     );
-    assert_eq!(stage.upstream.arrived(), 1);
+    assert_eq!(fixture.upstream.arrived(), 1);
 }
 
 #[tokio::test]
 async fn embeddings_cost_their_input() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    let caller = stage.edge.caller(&actor.key);
-    stage.upstream.set(|_| {
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    let caller = fixture.edge.caller(&actor.key);
+    fixture.upstream.set(|_| {
         Answer::json(
             200,
             json!({ "data": [], "usage": { "prompt_tokens": 6, "total_tokens": 6 } }),
@@ -291,5 +291,5 @@ async fn embeddings_cost_their_input() {
         assert_eq!(reply.header("x-service-actual-usd"), Some("0.000012"));
     }
     assert_eq!(actor.settled().await, 4 * 12_000);
-    assert_eq!(stage.upstream.requests().pop().unwrap().path, "/v1/embeddings");
+    assert_eq!(fixture.upstream.requests().pop().unwrap().path, "/v1/embeddings");
 }

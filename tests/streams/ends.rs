@@ -1,7 +1,7 @@
 //! The charge for each end of a stream. With usage it is the real cost, without usage the larger of the held amount
 //! and the cost of the text that was seen: a token of `nano` for four bytes.
 
-use crate::fixture::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
+use crate::fixture::{Fixture, HELD, SOON, chunk, finish, open_cap, usage, usage_frame};
 use harness::{Script, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -182,13 +182,13 @@ fn cases() -> Vec<Case> {
 
 #[tokio::test]
 async fn each_end_is_charged_by_the_rule() {
-    let stage = Stage::new().await;
-    let impatient = Stage::with(|options| options.env("TOLLGATE_PROXY__STREAM_IDLE_MS", "1000")).await;
+    let fixture = Fixture::new().await;
+    let impatient = Fixture::with(|options| options.env("TOLLGATE_PROXY__STREAM_IDLE_MS", "1000")).await;
     for case in cases() {
-        let stage = if case.what == SILENT { &impatient } else { &stage };
-        let actor = stage.actor("enterprise", open_cap()).await;
-        stage.provider_streams(case.script);
-        let mut stream = stage.open(&actor, json!({})).await;
+        let fixture = if case.what == SILENT { &impatient } else { &fixture };
+        let actor = fixture.actor("enterprise", open_cap()).await;
+        fixture.provider_streams(case.script);
+        let mut stream = fixture.open(&actor, json!({})).await;
         assert_eq!(stream.status(), 200, "{}", case.what);
         let id = stream.header("x-service-allow-id").unwrap().to_owned();
         let body = stream.rest().await.to_owned();
@@ -218,22 +218,22 @@ async fn each_end_is_charged_by_the_rule() {
             assert!(message.contains(charged), "{}: {message}", case.what);
         }
         let line = eventually("the audit line", SOON, async || {
-            stage.audit_lines(&actor.agent, &id).pop()
+            fixture.audit_lines(&actor.agent, &id).pop()
         })
         .await;
         assert!(line.contains(&format!(",{},", case.end)), "{}: {line}", case.what);
-        let line = eventually("the log line", SOON, async || log_line(stage, &id)).await;
+        let line = eventually("the log line", SOON, async || log_line(fixture, &id)).await;
         assert_eq!(line["stream.end"], case.end, "{}: {line}", case.what);
         assert_eq!(line["upstream.name"], "openai", "{}: {line}", case.what);
     }
 }
 
-fn log_line(stage: &Stage, allow_id: &str) -> Option<Value> {
-    log_line_of(stage, "call settled", allow_id)
+fn log_line(fixture: &Fixture, allow_id: &str) -> Option<Value> {
+    log_line_of(fixture, "call settled", allow_id)
 }
 
-fn log_line_of(stage: &Stage, message: &str, allow_id: &str) -> Option<Value> {
-    let logs = stage.edge.logs();
+fn log_line_of(fixture: &Fixture, message: &str, allow_id: &str) -> Option<Value> {
+    let logs = fixture.edge.logs();
     let mut lines = logs
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -244,8 +244,8 @@ fn log_line_of(stage: &Stage, message: &str, allow_id: &str) -> Option<Value> {
 #[tokio::test]
 async fn a_usage_beyond_the_bound_of_the_upstream_is_none() {
     const TOKENS_MAX: u64 = 3_000;
-    let stage =
-        Stage::with(|options| options.env("TOLLGATE_UPSTREAM__USAGE_TOKENS_MAX", TOKENS_MAX.to_string()))
+    let fixture =
+        Fixture::with(|options| options.env("TOLLGATE_UPSTREAM__USAGE_TOKENS_MAX", TOKENS_MAX.to_string()))
             .await;
     let script = Script::new().send(chunk("four"));
     for (what, frames, cost, ignored) in [
@@ -264,20 +264,24 @@ async fn a_usage_beyond_the_bound_of_the_upstream_is_none() {
             1,
         ),
     ] {
-        let before = stage.metric("tollgate_proxy_upstream_ignored_usages_total").await;
-        let actor = stage.actor("enterprise", open_cap()).await;
+        let before = fixture
+            .metric("tollgate_proxy_upstream_ignored_usages_total")
+            .await;
+        let actor = fixture.actor("enterprise", open_cap()).await;
         let frames = frames.into_iter();
         let script = frames.fold(script.clone(), |script, tokens| script.send(usage_frame(tokens)));
-        stage.provider_streams(script.event("[DONE]"));
-        let mut stream = stage.open(&actor, json!({})).await;
+        fixture.provider_streams(script.event("[DONE]"));
+        let mut stream = fixture.open(&actor, json!({})).await;
         let id = stream.header("x-service-allow-id").unwrap().to_owned();
         assert!(stream.rest().await.ends_with("data: [DONE]\n\n"), "{what}");
         assert_eq!(actor.settled().await, cost, "{what}");
-        let after = stage.metric("tollgate_proxy_upstream_ignored_usages_total").await;
+        let after = fixture
+            .metric("tollgate_proxy_upstream_ignored_usages_total")
+            .await;
         assert_eq!(after - before, ignored, "{what}");
         if ignored > 0 {
             let line = eventually("the log line", SOON, async || {
-                log_line_of(&stage, "a reported usage is ignored", &id)
+                log_line_of(&fixture, "a reported usage is ignored", &id)
             })
             .await;
             assert_eq!(line["level"], "WARN", "{line}");
@@ -293,22 +297,22 @@ async fn a_usage_beyond_the_bound_of_the_upstream_is_none() {
 /// The deadline of the whole stream, and that of the first byte, which ends a call before it is a stream.
 #[tokio::test]
 async fn a_stream_has_a_deadline_as_a_whole() {
-    let stage = Stage::with(|options| {
+    let fixture = Fixture::with(|options| {
         options
             .env("TOLLGATE_PROXY__STREAM_TOTAL_MS", "4000")
             .env("TOLLGATE_PROXY__STREAM_FIRST_BYTE_MS", "3000")
     })
     .await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let dripping = (0..100).fold(Script::new(), |script, _| {
         script.send(": ping\n\n").pause(Duration::from_millis(100))
     });
-    stage.provider_streams(dripping);
-    let mut stream = stage.open(&actor, json!({})).await;
+    fixture.provider_streams(dripping);
+    let mut stream = fixture.open(&actor, json!({})).await;
     assert!(stream.rest().await.contains("upstream_timeout"));
     assert_eq!(actor.settled().await, HELD);
-    stage.upstream.set(|_| harness::Answer::hang());
-    let stream = stage.open(&actor, json!({})).await;
+    fixture.upstream.set(|_| harness::Answer::hang());
+    let stream = fixture.open(&actor, json!({})).await;
     assert_eq!(stream.status(), 504);
     assert_eq!(actor.settled().await, 2 * HELD);
 }
@@ -317,19 +321,19 @@ async fn a_stream_has_a_deadline_as_a_whole() {
 #[tokio::test]
 async fn the_settlement_of_a_stream_waits_for_the_store() {
     for is_killed in [false, true] {
-        let stage = Stage::durable(|options| options).await;
-        let (actor, feed, mut stream) = stage.open_fed().await;
+        let fixture = Fixture::durable(|options| options).await;
+        let (actor, feed, mut stream) = fixture.open_fed().await;
         let id = stream.header("x-service-allow-id").unwrap().to_owned();
         feed.send(chunk("one"));
         stream.until("one").await;
-        stage.lose_store(is_killed);
+        fixture.lose_store(is_killed);
         finish(&feed, 12);
         assert!(
             stream.rest().await.ends_with("data: [DONE]\n\n"),
             "{is_killed}: {}",
             stream.body
         );
-        stage.settles_with_the_store(is_killed, &actor, &id, 12).await;
+        fixture.settles_with_the_store(is_killed, &actor, &id, 12).await;
     }
 }
 
@@ -338,25 +342,25 @@ async fn the_settlement_of_a_stream_waits_for_the_store() {
 #[tokio::test]
 async fn the_time_to_the_first_byte_is_recorded() {
     const PAUSE: Duration = Duration::from_millis(200);
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let recorded = async || {
         let value = async |name: &str| -> f64 {
             let series = format!("tollgate_proxy_stream_first_byte_seconds_{name}");
-            eventually("the metric", SOON, async || stage.edge.metric(&series)).await
+            eventually("the metric", SOON, async || fixture.edge.metric(&series)).await
         };
         (value("count").await, value("sum").await)
     };
     let line_of = async |id: String| {
         eventually("the audit line", SOON, async || {
-            stage.audit_lines(&actor.agent, &id).pop()
+            fixture.audit_lines(&actor.agent, &id).pop()
         })
         .await
     };
-    stage.upstream.set(|_| harness::Answer::chat(9, 12));
-    stage.open(&actor, json!({})).await.whole().await;
-    stage.provider_streams(Script::new());
-    let mut stream = stage.open(&actor, json!({})).await;
+    fixture.upstream.set(|_| harness::Answer::chat(9, 12));
+    fixture.open(&actor, json!({})).await.whole().await;
+    fixture.provider_streams(Script::new());
+    let mut stream = fixture.open(&actor, json!({})).await;
     let id = stream.header("x-service-allow-id").unwrap().to_owned();
     stream.rest().await;
     assert_eq!(recorded().await, (0.0, 0.0));
@@ -364,8 +368,8 @@ async fn the_time_to_the_first_byte_is_recorded() {
     let mut last_sum = 0.0;
     for count in 1..=2 {
         let feed = harness::Feed::new();
-        stage.provider_streams(Script::new().feed(&feed));
-        let mut stream = stage.open(&actor, json!({})).await;
+        fixture.provider_streams(Script::new().feed(&feed));
+        let mut stream = fixture.open(&actor, json!({})).await;
         let id = stream.header("x-service-allow-id").unwrap().to_owned();
         // The head does not count as the first byte.
         tokio::time::sleep(PAUSE).await;
@@ -390,10 +394,10 @@ async fn the_time_to_the_first_byte_is_recorded() {
 /// The connection of a stream that was read to its end is used again, and that of another one is not.
 #[tokio::test]
 async fn connections_are_used_again_behind_a_whole_stream() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     for _ in 0..3 {
-        stage.open(&actor, json!({})).await.rest().await;
+        fixture.open(&actor, json!({})).await.rest().await;
     }
-    assert_eq!(stage.upstream.connections(), 1);
+    assert_eq!(fixture.upstream.connections(), 1);
 }

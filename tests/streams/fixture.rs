@@ -25,9 +25,9 @@ pub const LONG: Duration = Duration::from_secs(300);
 pub const HELD: u64 = 1024;
 
 /// Store, provider and edge.
-pub struct Stage(Installation<Edge, (), Upstream>);
+pub struct Fixture(Installation<Edge, (), Upstream>);
 
-impl Deref for Stage {
+impl Deref for Fixture {
     type Target = Installation<Edge, (), Upstream>;
 
     fn deref(&self) -> &Self::Target {
@@ -55,7 +55,7 @@ fn switched_on(options: EdgeOptions) -> EdgeOptions {
         .env("TOLLGATE_PROXY__EMBEDDINGS", "true")
 }
 
-impl Stage {
+impl Fixture {
     pub async fn new() -> Self {
         Self::with(|options| options).await
     }
@@ -68,9 +68,9 @@ impl Stage {
     /// Starts on this store.
     pub async fn on(redis: Redis, change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
         let installation = Installation::on(redis).await;
-        let stage = Self(installation.with_edge(EDGE, |options| change(switched_on(options))));
-        stage.provider_streams(Script::chat(&["Hell", "o wo"], &usage(9, 12)));
-        stage
+        let fixture = Self(installation.with_edge(EDGE, |options| change(switched_on(options))));
+        fixture.provider_streams(Script::chat(&["Hell", "o wo"], &usage(9, 12)));
+        fixture
     }
 
     /// Starts with a store that a kill does not empty, and that is awaited for two seconds.

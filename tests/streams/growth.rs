@@ -2,14 +2,14 @@
 //! quarters of what is held another 1,024 are held, if Cap and the plan allow it.
 
 use crate::fixture::{
-    Actor, HELD, SOON, Stage, chunk, daily, failed_with, finish, finish_response, open_cap, response_delta,
+    Actor, Fixture, HELD, SOON, chunk, daily, failed_with, finish, finish_response, open_cap, response_delta,
     usage, usage_frame,
 };
 use harness::{CapPolicy, EdgeOptions, EventStream, Feed, Nanos, Script, until};
 use serde_json::json;
 
-async fn stage() -> Stage {
-    Stage::with(|options| options.env("TOLLGATE_PROXY__STREAM_EXTEND", "true")).await
+async fn fixture() -> Fixture {
+    Fixture::with(|options| options.env("TOLLGATE_PROXY__STREAM_EXTEND", "true")).await
 }
 
 /// A text of `count` tokens.
@@ -27,8 +27,8 @@ async fn charged(actor: &Actor, nanos: u64) {
 /// A hold grows at the boundary, by as many steps as are needed, and is settled to the real cost.
 #[tokio::test]
 async fn a_hold_grows_when_three_quarters_of_it_were_seen() {
-    let stage = stage().await;
-    let (actor, feed, mut stream) = stage.open_fed().await;
+    let fixture = fixture().await;
+    let (actor, feed, mut stream) = fixture.open_fed().await;
     feed.send(tokens(766));
     feed.send(chunk("-a-"));
     stream.until("-a-").await;
@@ -56,11 +56,11 @@ async fn a_hold_grows_when_three_quarters_of_it_were_seen() {
 /// stream, so the hold still grows.
 #[tokio::test]
 async fn a_hold_grows_beside_usage_in_every_chunk() {
-    let stage = stage().await;
-    let actor = stage.actor("enterprise", daily(HELD)).await;
+    let fixture = fixture().await;
+    let actor = fixture.actor("enterprise", daily(HELD)).await;
     let feed = Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
-    let mut stream = stage.open(&actor, json!({})).await;
+    fixture.provider_streams(Script::new().feed(&feed));
+    let mut stream = fixture.open(&actor, json!({})).await;
     let with_usage = |text: &str, output: u64| {
         let choice = json!({ "index": 0, "delta": { "content": text } });
         format!(
@@ -82,7 +82,7 @@ async fn a_hold_grows_beside_usage_in_every_chunk() {
 /// A refusal by Cap ends the stream in the middle of an answer. Nothing of the refused part passes.
 #[tokio::test]
 async fn a_cap_holds_in_the_middle_of_a_stream() {
-    let stage = stage().await;
+    let fixture = fixture().await;
     let per_run = CapPolicy {
         per_run: Nanos::new(2 * HELD),
         ..open_cap()
@@ -92,13 +92,13 @@ async fn a_cap_holds_in_the_middle_of_a_stream() {
         ..open_cap()
     };
     for cap in [daily(2 * HELD), monthly, per_run] {
-        let actor = stage.actor("enterprise", cap).await;
+        let actor = fixture.actor("enterprise", cap).await;
         let feed = Feed::new();
-        stage.provider_streams(Script::new().feed(&feed));
+        fixture.provider_streams(Script::new().feed(&feed));
         let path = "/v1/chat/completions";
         let (key, head) = (&actor.key, "X-Service-Run-Id: run\r\n");
         let mut stream = EventStream::open(
-            stage.edge.addr(),
+            fixture.edge.addr(),
             path,
             key,
             head,
@@ -118,7 +118,7 @@ async fn a_cap_holds_in_the_middle_of_a_stream() {
         feed.wait_for_peer_gone(SOON).await;
         assert_eq!(actor.settled().await, 2 * HELD);
         let again = crate::fixture::body(json!({}));
-        let next = EventStream::open(stage.edge.addr(), path, key, head, again).await;
+        let next = EventStream::open(fixture.edge.addr(), path, key, head, again).await;
         assert_eq!(next.status(), 402, "the cap is used up");
     }
 }
@@ -126,9 +126,9 @@ async fn a_cap_holds_in_the_middle_of_a_stream() {
 /// The text of a response counts as that of a chat completion does: its hold grows, and is settled to the real cost.
 #[tokio::test]
 async fn the_hold_of_a_response_grows() {
-    let stage = stage().await;
-    let (actor, feed) = stage.fed_actor().await;
-    let mut stream = stage.open_response(&actor).await;
+    let fixture = fixture().await;
+    let (actor, feed) = fixture.fed_actor().await;
+    let mut stream = fixture.open_response(&actor).await;
     feed.send(response_delta(&"four".repeat(766)));
     feed.send(response_delta("-a-"));
     stream.until("-a-").await;
@@ -148,11 +148,11 @@ async fn the_hold_of_a_response_grows() {
 /// A response that Cap refuses to extend ends as one that failed, and nothing of the refused part passes.
 #[tokio::test]
 async fn a_cap_ends_a_response_in_the_middle() {
-    let stage = stage().await;
-    let actor = stage.actor("enterprise", daily(2 * HELD)).await;
+    let fixture = fixture().await;
+    let actor = fixture.actor("enterprise", daily(2 * HELD)).await;
     let feed = Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
-    let mut stream = stage.open_response(&actor).await;
+    fixture.provider_streams(Script::new().feed(&feed));
+    let mut stream = fixture.open_response(&actor).await;
     feed.send(response_delta(&"four".repeat(1000)) + &response_delta("-passes-"));
     stream.until("-passes-").await;
     charged(&actor, 2 * HELD).await;
@@ -168,14 +168,16 @@ async fn a_cap_ends_a_response_in_the_middle() {
 /// enough to cut it: four times as much passes.
 #[tokio::test]
 async fn a_call_with_a_limit_does_not_grow() {
-    let stage = stage().await;
-    let actor = stage.actor("enterprise", daily(100)).await;
+    let fixture = fixture().await;
+    let actor = fixture.actor("enterprise", daily(100)).await;
     let script = Script::new()
         .send(tokens(399))
         .send(usage_frame(90))
         .event("[DONE]");
-    stage.provider_streams(script);
-    let mut stream = stage.open(&actor, json!({ "max_completion_tokens": 100 })).await;
+    fixture.provider_streams(script);
+    let mut stream = fixture
+        .open(&actor, json!({ "max_completion_tokens": 100 }))
+        .await;
     assert!(stream.rest().await.ends_with("[DONE]\n\n"));
     assert_eq!(actor.settled().await, 90);
 }
@@ -183,16 +185,16 @@ async fn a_call_with_a_limit_does_not_grow() {
 /// A provider that ignores the limit, or goes by another one of the request, does not get round the cap.
 #[tokio::test]
 async fn a_limit_that_the_provider_ignores_does_not_hide_the_answer() {
-    let stage = stage().await;
+    let fixture = fixture().await;
     for (limits, passing) in [
         (json!({ "max_completion_tokens": 100 }), 399),
         (json!({ "max_completion_tokens": 1, "max_tokens": 128_000 }), 256),
         (json!({ "max_tokens": 50, "n": 2 }), 399),
     ] {
-        let actor = stage.actor("enterprise", daily(200)).await;
+        let actor = fixture.actor("enterprise", daily(200)).await;
         let feed = Feed::new();
-        stage.provider_streams(Script::new().feed(&feed));
-        let mut stream = stage.open(&actor, limits.clone()).await;
+        fixture.provider_streams(Script::new().feed(&feed));
+        let mut stream = fixture.open(&actor, limits.clone()).await;
         feed.send(tokens(passing - 1) + &chunk("-ok-"));
         stream.until("-ok-").await;
         feed.send(chunk("-no-"));
@@ -209,10 +211,10 @@ async fn a_limit_that_the_provider_ignores_does_not_hide_the_answer() {
         );
     }
     // With room it goes on, and grows by steps that are not those of the small limit.
-    let actor = stage.actor("enterprise", daily(10_000)).await;
+    let actor = fixture.actor("enterprise", daily(10_000)).await;
     let feed = Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
-    let mut stream = stage.open(&actor, json!({ "max_completion_tokens": 1 })).await;
+    fixture.provider_streams(Script::new().feed(&feed));
+    let mut stream = fixture.open(&actor, json!({ "max_completion_tokens": 1 })).await;
     feed.send(tokens(256) + &chunk("-on-"));
     stream.until("-on-").await;
     charged(&actor, 1025).await;
@@ -224,15 +226,15 @@ async fn a_limit_that_the_provider_ignores_does_not_hide_the_answer() {
 /// Without the switch a stream continues, and its real cost is charged.
 #[tokio::test]
 async fn without_the_switch_nothing_grows() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", daily(HELD)).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", daily(HELD)).await;
     let script = Script::new()
         .send(tokens(5000))
         .send(usage_frame(4000))
         .event("[DONE]");
-    stage.provider_streams(script);
+    fixture.provider_streams(script);
     assert!(
-        stage
+        fixture
             .open(&actor, json!({}))
             .await
             .rest()
@@ -247,12 +249,12 @@ async fn without_the_switch_nothing_grows() {
 async fn without_a_decision_the_stream_ends() {
     for is_killed in [false, true] {
         let extending = |options: EdgeOptions| options.env("TOLLGATE_PROXY__STREAM_EXTEND", "true");
-        let stage = Stage::durable(extending).await;
-        let (actor, feed, mut stream) = stage.open_fed().await;
+        let fixture = Fixture::durable(extending).await;
+        let (actor, feed, mut stream) = fixture.open_fed().await;
         let id = stream.header("x-service-allow-id").unwrap().to_owned();
         feed.send(chunk("one"));
         stream.until("one").await;
-        stage.lose_store(is_killed);
+        fixture.lose_store(is_killed);
         feed.send(tokens(1000) + &chunk("-too-much-"));
         let body = stream.rest().await;
         assert!(
@@ -260,7 +262,7 @@ async fn without_a_decision_the_stream_ends() {
             "{is_killed}: {body}"
         );
         // 1,003 tokens were seen, so the held amount is the larger. If the script has run, its step is taken back.
-        stage.settles_with_the_store(is_killed, &actor, &id, HELD).await;
+        fixture.settles_with_the_store(is_killed, &actor, &id, HELD).await;
     }
 }
 
@@ -269,8 +271,8 @@ async fn without_a_decision_the_stream_ends() {
 async fn as_many_holds_grow_as_there_is_room_for() {
     const STREAMS: u64 = 60;
     const STEPS: u64 = 25;
-    let stage = stage().await;
-    let actor = stage.actor("enterprise", daily((STREAMS + STEPS) * HELD)).await;
+    let fixture = fixture().await;
+    let actor = fixture.actor("enterprise", daily((STREAMS + STEPS) * HELD)).await;
     let gate = std::sync::Arc::new(tokio::sync::Notify::new());
     let script = Script::new()
         .send(chunk("begins"))
@@ -278,10 +280,10 @@ async fn as_many_holds_grow_as_there_is_room_for() {
         .send(tokens(800))
         .send(usage_frame(810))
         .event("[DONE]");
-    stage.provider_streams(script);
+    fixture.provider_streams(script);
     let mut streams = Vec::new();
     for _ in 0..STREAMS {
-        let mut stream = stage.open(&actor, json!({})).await;
+        let mut stream = fixture.open(&actor, json!({})).await;
         stream.until("begins").await;
         streams.push(stream);
     }

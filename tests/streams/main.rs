@@ -1,7 +1,7 @@
 //! Answers that are streams of events, from outside: real processes, a real Redis, a provider that follows the test's
 //! script.
 //!
-//! * [`stage`]: the fixture
+//! * [`fixture`]: the fixture
 //! * [`switches`]: what is off by default, and plans without streams
 //! * [`passing`]: which bytes reach the caller, and when
 //! * [`ends`]: what is charged, however a stream ends

@@ -1,6 +1,6 @@
 //! The bytes that reach the caller, and when.
 
-use crate::fixture::{HELD, Stage, body, chunk, open_cap, usage, usage_frame};
+use crate::fixture::{Fixture, HELD, body, chunk, open_cap, usage, usage_frame};
 use harness::{Answer, EventStream, Script};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ fn text(script: &Script) -> String {
 /// The head comes before any event, with the decision and the estimate.
 #[tokio::test]
 async fn the_head_comes_at_once_and_each_event_when_it_is_sent() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let (first, second) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let script = Script::new()
         .wait_for(&first)
@@ -24,8 +24,8 @@ async fn the_head_comes_at_once_and_each_event_when_it_is_sent() {
         .send(chunk("two"))
         .send(usage_frame(12))
         .event("[DONE]");
-    stage.provider_streams(script);
-    let mut stream = stage.open(&actor, json!({})).await;
+    fixture.provider_streams(script);
+    let mut stream = fixture.open(&actor, json!({})).await;
     assert_eq!(stream.status(), 200);
     assert_eq!(stream.header("x-service-decision"), Some("approved"));
     assert_eq!(stream.header("x-service-estimated-usd"), Some("0.000001024"));
@@ -47,10 +47,10 @@ async fn the_head_comes_at_once_and_each_event_when_it_is_sent() {
 /// The request to the provider and the caller's stream, for each setting of usage.
 #[tokio::test]
 async fn usage_is_requested_and_passes_to_callers_who_requested_it() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let script = Script::chat(&["a", "b"], &usage(9, 12));
-    stage.provider_streams(script.clone());
+    fixture.provider_streams(script.clone());
     let all = text(&script);
     let without = all
         .split_inclusive("\n\n")
@@ -64,13 +64,13 @@ async fn usage_is_requested_and_passes_to_callers_who_requested_it() {
     ] {
         let sent = body(json!({ "stream_options": options }));
         let mut stream =
-            EventStream::open(stage.edge.addr(), "/v1/chat/completions", &actor.key, "", sent).await;
+            EventStream::open(fixture.edge.addr(), "/v1/chat/completions", &actor.key, "", sent).await;
         assert_eq!(
             stream.rest().await,
             if passes { &all } else { &without },
             "{options}"
         );
-        let received: Value = stage.upstream.requests().pop().unwrap().json();
+        let received: Value = fixture.upstream.requests().pop().unwrap().json();
         assert_eq!(received["stream_options"]["include_usage"], true);
     }
     assert_eq!(actor.settled().await, 4 * 12);
@@ -79,8 +79,8 @@ async fn usage_is_requested_and_passes_to_callers_who_requested_it() {
 /// A provider that refuses `stream_options` gets the caller's body unchanged, and the caller gets the whole stream.
 #[tokio::test]
 async fn a_provider_that_reports_usage_unasked_is_not_asked() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_UPSTREAM__STREAM_USAGE", "unasked")).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_UPSTREAM__STREAM_USAGE", "unasked")).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let in_last_chunk = Script::new()
         .send(chunk("hello"))
         .event(json!({
@@ -93,13 +93,13 @@ async fn a_provider_that_reports_usage_unasked_is_not_asked() {
         (Script::chat(&["a", "b"], &usage(9, 12)), 12),
         (Script::chat(&["a", "b"], &Value::Null), HELD),
     ] {
-        stage.provider_streams(script.clone());
+        fixture.provider_streams(script.clone());
         for more in [json!({}), json!({ "stream_options": { "include_usage": false } })] {
             let sent = body(more);
             let path = "/v1/chat/completions";
-            let mut stream = EventStream::open(stage.edge.addr(), path, &actor.key, "", sent.clone()).await;
+            let mut stream = EventStream::open(fixture.edge.addr(), path, &actor.key, "", sent.clone()).await;
             assert_eq!(stream.rest().await, text(&script), "nothing is dropped");
-            let received: Value = stage.upstream.requests().pop().unwrap().json();
+            let received: Value = fixture.upstream.requests().pop().unwrap().json();
             assert_eq!(received, sent, "the body is the caller's");
             charged += nanos;
             assert_eq!(actor.settled().await, charged);
@@ -110,8 +110,8 @@ async fn a_provider_that_reports_usage_unasked_is_not_asked() {
 /// The larger of the table's cost and of the reported one, with and without a usage of the whole answer.
 #[tokio::test]
 async fn a_reported_cost_above_the_table_is_charged() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_UPSTREAM__REPORTED_COST", "true")).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_UPSTREAM__REPORTED_COST", "true")).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let mut charged = 0;
     for (tokens, cost, nanos) in [
         (12, json!(0.000_003), 3_000),
@@ -124,8 +124,8 @@ async fn a_reported_cost_above_the_table_is_charged() {
             tokens => usage(9, tokens),
         };
         usage["cost"] = cost.clone();
-        stage.provider_streams(Script::chat(&["a", "b"], &usage));
-        let mut stream = stage.open(&actor, json!({})).await;
+        fixture.provider_streams(Script::chat(&["a", "b"], &usage));
+        let mut stream = fixture.open(&actor, json!({})).await;
         stream.rest().await;
         charged += nanos;
         assert_eq!(actor.settled().await, charged, "{tokens} {cost}");
@@ -135,8 +135,8 @@ async fn a_reported_cost_above_the_table_is_charged() {
 /// Parsers differ in which value of a repeated key they take. A whole answer and a stream are read alike.
 #[tokio::test]
 async fn an_ambiguous_or_long_usage_costs_the_same_whole_and_streamed() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_UPSTREAM__REPORTED_COST", "true")).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_UPSTREAM__REPORTED_COST", "true")).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let tokens = r#""prompt_tokens":9,"completion_tokens":12"#;
     let padded = |bytes: usize| format!(r#""usage":{{{tokens},"cost":3e-6,"x":"{}"}}"#, "x".repeat(bytes));
     let mut charged = 0;
@@ -157,15 +157,15 @@ async fn an_ambiguous_or_long_usage_costs_the_same_whole_and_streamed() {
         let shown = &fields[..fields.len().min(200)];
         let whole = format!(r#"{{"choices":[],{fields}}}"#);
         let script = Script::new().send(chunk("a")).send(format!("data: {whole}\n\n"));
-        stage.provider_streams(script.send("data: [DONE]\n\n"));
-        stage.open(&actor, json!({})).await.rest().await;
+        fixture.provider_streams(script.send("data: [DONE]\n\n"));
+        fixture.open(&actor, json!({})).await.rest().await;
         charged += nanos;
         assert_eq!(actor.settled().await, charged, "streamed {shown}");
         let answer = Answer::bytes(200, whole);
-        stage.upstream.set(move |_| answer.clone());
+        fixture.upstream.set(move |_| answer.clone());
         let mut asked = body(json!({}));
         asked["stream"] = Value::Bool(false);
-        let caller = stage.edge.caller(&actor.key);
+        let caller = fixture.edge.caller(&actor.key);
         assert_eq!(caller.chat(asked).await.status, 200);
         charged += nanos;
         assert_eq!(actor.settled().await, charged, "whole {shown}");
@@ -175,8 +175,8 @@ async fn an_ambiguous_or_long_usage_costs_the_same_whole_and_streamed() {
 /// Tokens and cost may be in different frames; neither takes the place of the other.
 #[tokio::test]
 async fn a_cost_in_a_frame_of_its_own_counts_beside_the_tokens() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_UPSTREAM__REPORTED_COST", "true")).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_UPSTREAM__REPORTED_COST", "true")).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let cost = |usd: f64| format!("data: {}\n\n", json!({ "choices": [], "usage": { "cost": usd } }));
     let mut charged = 0;
     for (frames, nanos) in [
@@ -185,8 +185,8 @@ async fn a_cost_in_a_frame_of_its_own_counts_beside_the_tokens() {
         ([cost(0.000_003), usage_frame(12)], 3_000),
     ] {
         let script = Script::new().send(chunk("a")).send(frames.concat());
-        stage.provider_streams(script.send("data: [DONE]\n\n"));
-        let mut stream = stage.open(&actor, json!({})).await;
+        fixture.provider_streams(script.send("data: [DONE]\n\n"));
+        let mut stream = fixture.open(&actor, json!({})).await;
         stream.rest().await;
         charged += nanos;
         assert_eq!(actor.settled().await, charged, "{frames:?}");
@@ -196,8 +196,8 @@ async fn a_cost_in_a_frame_of_its_own_counts_beside_the_tokens() {
 /// Borders of chunks fall anywhere: inside of characters, line ends, names of fields.
 #[tokio::test]
 async fn borders_of_pieces_change_nothing() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     for line_end in ["\n", "\r\n", "\r"] {
         let script = Script::new()
             .send(": a comment\n\nevent: x\nid: 7\n\n".replace('\n', line_end))
@@ -205,8 +205,8 @@ async fn borders_of_pieces_change_nothing() {
             .send(usage_frame(12).replace('\n', line_end))
             .send("data: [DONE]\n\n".replace('\n', line_end));
         for size in [1, 3, 7, 1000] {
-            stage.provider_streams(script.clone().cut_anew(size));
-            let mut stream = stage
+            fixture.provider_streams(script.clone().cut_anew(size));
+            let mut stream = fixture
                 .open(&actor, json!({ "stream_options": { "include_usage": true } }))
                 .await;
             assert_eq!(stream.rest().await, text(&script), "{line_end:?} {size}");
@@ -218,14 +218,14 @@ async fn borders_of_pieces_change_nothing() {
 /// An event of a megabyte passes as it comes, and its usage is read all the same.
 #[tokio::test]
 async fn long_events_pass() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let script = Script::new()
         .send(chunk(&"x".repeat(1 << 20)))
         .send(usage_frame(12))
         .event("[DONE]");
-    stage.provider_streams(script.clone());
-    let mut stream = stage.open(&actor, json!({ "max_tokens": 5 })).await;
+    fixture.provider_streams(script.clone());
+    let mut stream = fixture.open(&actor, json!({ "max_tokens": 5 })).await;
     assert_eq!(
         stream.rest().await.len(),
         script.bytes().len() - usage_frame(12).len()
@@ -236,33 +236,47 @@ async fn long_events_pass() {
 /// The caller's next call sees the settlement: `[DONE]` waits for it.
 #[tokio::test]
 async fn the_call_is_settled_before_the_last_event() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", crate::fixture::daily(1024 + 12)).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture
+        .actor("enterprise", crate::fixture::daily(1024 + 12))
+        .await;
     for round in 0..2 {
-        let mut stream = stage.open(&actor, json!({})).await;
+        let mut stream = fixture.open(&actor, json!({})).await;
         assert_eq!(stream.status(), 200, "{round}");
         stream.until("[DONE]").await;
         assert_eq!(actor.agent.counters().await.day_nanos, 12 * (round + 1));
     }
-    assert_eq!(stage.open(&actor, json!({})).await.status(), 402);
+    assert_eq!(fixture.open(&actor, json!({})).await.status(), 402);
 }
 
 #[tokio::test]
 async fn the_cost_comes_at_the_end_on_request() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let path = "/v1/chat/completions";
     let cost_header = "X-Service-Stream-Cost: true\r\n";
-    let mut stream =
-        EventStream::open(stage.edge.addr(), path, &actor.key, cost_header, body(json!({}))).await;
+    let mut stream = EventStream::open(
+        fixture.edge.addr(),
+        path,
+        &actor.key,
+        cost_header,
+        body(json!({})),
+    )
+    .await;
     let end = "data: [DONE]\n\n: x-service-actual-usd: 0.000000012\n\n";
     assert!(stream.rest().await.ends_with(end), "{}", stream.body);
-    let received = stage.upstream.requests().pop().unwrap();
+    let received = fixture.upstream.requests().pop().unwrap();
     assert_eq!(received.header("x-service-stream-cost"), None);
     // The estimate is no actual cost.
-    stage.provider_streams(Script::new().send(chunk("a")).event("[DONE]"));
-    let mut stream =
-        EventStream::open(stage.edge.addr(), path, &actor.key, cost_header, body(json!({}))).await;
+    fixture.provider_streams(Script::new().send(chunk("a")).event("[DONE]"));
+    let mut stream = EventStream::open(
+        fixture.edge.addr(),
+        path,
+        &actor.key,
+        cost_header,
+        body(json!({})),
+    )
+    .await;
     assert!(
         !stream.rest().await.contains("x-service-actual-usd"),
         "{}",
@@ -273,8 +287,8 @@ async fn the_cost_comes_at_the_end_on_request() {
 /// Keys are redacted in everything that is no part of an answer, wherever borders fall; answers are not searched.
 #[tokio::test]
 async fn keys_in_errors_are_redacted() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let speaks = chunk("my key is sk-abc123");
     let error = json!({ "message": "Incorrect API key provided: sk-secret123" });
     let long = "x".repeat(20_000);
@@ -290,8 +304,8 @@ async fn keys_in_errors_are_redacted() {
     for error in &errors {
         for size in [1, 10, 1000] {
             let script = Script::new().send(speaks.clone()).send(error.clone());
-            stage.provider_streams(script.cut_anew(size));
-            let mut stream = stage.open(&actor, json!({})).await;
+            fixture.provider_streams(script.cut_anew(size));
+            let mut stream = fixture.open(&actor, json!({})).await;
             let body = stream.rest().await;
             assert!(body.starts_with(&speaks) && body.contains("[redacted]"), "{body}");
             assert!(!body.contains("secret123"), "{body}");
@@ -299,8 +313,8 @@ async fn keys_in_errors_are_redacted() {
         // An error after the last event, when the call is settled.
         let ended = Script::new().send(usage_frame(12)).event("[DONE]");
         let script = ended.pause(Duration::from_millis(50)).send(usage_frame(12));
-        stage.provider_streams(script.send(error.clone()));
-        let mut stream = stage.open(&actor, json!({})).await;
+        fixture.provider_streams(script.send(error.clone()));
+        let mut stream = fixture.open(&actor, json!({})).await;
         let body = stream.rest().await;
         assert!(
             body.starts_with("data: [DONE]\n\n") && body.contains("[redacted]"),
@@ -316,8 +330,8 @@ async fn keys_in_errors_are_redacted() {
 /// Providers that answer with 200 and an error (OpenRouter), and responses that failed.
 #[tokio::test]
 async fn keys_in_errors_with_status_200_are_redacted() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     for (endpoint, answer) in [
         (
             "/v1/chat/completions",
@@ -328,9 +342,9 @@ async fn keys_in_errors_with_status_200_are_redacted() {
             json!({ "status": "failed", "error": { "message": "bad sk-secret123 sk-test-provider-key" } }),
         ),
     ] {
-        stage.upstream.set(move |_| Answer::json(200, answer.clone()));
+        fixture.upstream.set(move |_| Answer::json(200, answer.clone()));
         let sent = json!({ "model": "nano", "input": "a", "messages": [{ "role": "user", "content": "a" }] });
-        let reply = stage.edge.caller(&actor.key).post(endpoint, sent).await;
+        let reply = fixture.edge.caller(&actor.key).post(endpoint, sent).await;
         assert_eq!(reply.status, 200, "{reply:?}");
         assert_eq!(
             reply.json()["error"]["message"],
@@ -343,10 +357,10 @@ async fn keys_in_errors_with_status_200_are_redacted() {
 /// A provider that answers a streamed request with something else: whole, as without a stream.
 #[tokio::test]
 async fn answers_that_are_no_stream_pass_whole() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    stage.upstream.set(|_| Answer::chat(9, 12));
-    let mut stream = stage.open(&actor, json!({})).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    fixture.upstream.set(|_| Answer::chat(9, 12));
+    let mut stream = fixture.open(&actor, json!({})).await;
     assert_eq!(stream.header("x-service-actual-usd"), Some("0.000000012"));
     assert_eq!(stream.whole().await["usage"], usage(9, 12));
     let error =
@@ -359,8 +373,8 @@ async fn answers_that_are_no_stream_pass_whole() {
         // The usage in it is not that of a whole answer.
         let body = error("sk-secret123") + &usage_frame(5);
         let answer = Answer::bytes(status, body).header("content-type", "text/event-stream");
-        stage.upstream.set(move |_| answer.clone());
-        let mut stream = stage.open(&actor, json!({})).await;
+        fixture.upstream.set(move |_| answer.clone());
+        let mut stream = fixture.open(&actor, json!({})).await;
         assert_eq!(stream.status(), status);
         assert_eq!(
             stream.header("content-type"),
@@ -382,15 +396,15 @@ async fn answers_that_are_no_stream_pass_whole() {
 #[tokio::test]
 async fn a_compressed_stream_is_decoded() {
     use std::io::Write as _;
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let script = Script::chat(&["a", "b"], &usage(9, 12));
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(&script.bytes()).unwrap();
     let compressed = Script::new().in_pieces(7, gzip.finish().unwrap());
     let answer = Answer::stream(compressed).header("content-encoding", "gzip");
-    stage.upstream.set(move |_| answer.clone());
-    let mut stream = stage
+    fixture.upstream.set(move |_| answer.clone());
+    let mut stream = fixture
         .open(&actor, json!({ "stream_options": { "include_usage": true } }))
         .await;
     assert_eq!(stream.header("content-encoding"), None);

@@ -5,7 +5,7 @@ mod callers;
 mod endless;
 mod queues;
 
-use crate::fixture::{Actor, HELD, LONG, Stage, body, open_cap, usage};
+use crate::fixture::{Actor, Fixture, HELD, LONG, body, open_cap, usage};
 use callers::SlowCallers;
 use connections::open_files;
 use endless::Endless;
@@ -61,8 +61,8 @@ async fn two_thousand_callers_who_read_slowly_are_bounded() {
 async fn slow_callers_do_not_outlast_the_deadline_of_the_whole() {
     let crowd = Crowd::with(|options| options.env("TOLLGATE_PROXY__STREAM_TOTAL_MS", "3000")).await;
     let [silent, steady] = [&crowd.accounts[0], &crowd.accounts[1]];
-    let mut unread = crowd.stage.open(silent, json!({})).await;
-    let mut read = crowd.stage.open(steady, json!({})).await;
+    let mut unread = crowd.fixture.open(silent, json!({})).await;
+    let mut read = crowd.fixture.open(steady, json!({})).await;
     while read.more().await {
         tokio::time::sleep(A_LITTLE).await;
     }
@@ -75,14 +75,14 @@ async fn slow_callers_do_not_outlast_the_deadline_of_the_whole() {
         assert!(actor.settled().await >= HELD);
     }
     let ended = r#"tollgate_proxy_streams_total{end="total_timeout"}"#;
-    assert_eq!(crowd.stage.metric(ended).await, 2);
+    assert_eq!(crowd.fixture.metric(ended).await, 2);
     assert!(unread.rest().await.contains("upstream_timeout"));
-    crowd.stage.ledger_check().await.is_in_order();
+    crowd.fixture.ledger_check().await.is_in_order();
 }
 
 /// A crowd of slow callers, the provider that they read from, and another account with quick calls.
 struct Crowd {
-    stage: Stage,
+    fixture: Fixture,
     endless: Endless,
     accounts: Vec<Actor>,
     callers: SlowCallers,
@@ -122,7 +122,7 @@ async fn http2_callers_who_do_not_read_are_bounded() {
     let mut answers = Vec::new();
     for number in 0..HTTP2_STREAMS {
         let call = client
-            .post(format!("{}/v1/chat/completions", crowd.stage.edge.url()))
+            .post(format!("{}/v1/chat/completions", crowd.fixture.edge.url()))
             .bearer_auth(&crowd.accounts[number % crowd.accounts.len()].key)
             .json(&body(json!({})));
         let answer = call.send().await.expect("an answer");
@@ -152,7 +152,7 @@ impl Crowd {
     async fn with(change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
         let endless = Endless::start();
         let url = endless.base_url();
-        let stage = Stage::with(|options| {
+        let fixture = Fixture::with(|options| {
             change(options)
                 // Long, since callers that do not read would be disconnected after half a minute.
                 .env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "3600000")
@@ -162,7 +162,7 @@ impl Crowd {
                 .env("TOLLGATE_UPSTREAMS__ENDLESS__PRICE_PREFIX", "")
         })
         .await;
-        stage
+        fixture
             .upstream
             .set(|request| match request.json()["stream"] == true {
                 true => Answer::stream(Script::chat(&["Hell", "o"], &usage(9, 12))),
@@ -170,16 +170,16 @@ impl Crowd {
             });
         let mut accounts = Vec::new();
         for _ in 0..ACCOUNTS {
-            let actor = stage.actor("enterprise", open_cap()).await;
+            let actor = fixture.actor("enterprise", open_cap()).await;
             actor
                 .agent
                 .provider_key_for("endless", "sk-test-endless-key")
                 .await;
             accounts.push(actor);
         }
-        let quick = stage.actor("enterprise", open_cap()).await;
+        let quick = fixture.actor("enterprise", open_cap()).await;
         let mut crowd = Self {
-            stage,
+            fixture,
             endless,
             accounts,
             callers: SlowCallers::new(),
@@ -194,7 +194,7 @@ impl Crowd {
 
     /// Starts this many streams.
     async fn gather(&mut self, count: usize) {
-        let edge = self.stage.edge.addr();
+        let edge = self.fixture.edge.addr();
         for number in 0..count {
             let account = number % self.accounts.len();
             let from = Ipv4Addr::new(127, 0, 1, 1 + u8::try_from(account).expect("few"));
@@ -216,7 +216,7 @@ impl Crowd {
         for _ in 0..QUICK_CALLS {
             self.quick_call().await;
         }
-        self.stage.ledger_check().await.finds_nothing_wrong();
+        self.fixture.ledger_check().await.finds_nothing_wrong();
         self.stands(count).await;
     }
 
@@ -235,14 +235,14 @@ impl Crowd {
         })
         .await;
         self.memory_is_bounded(count);
-        let (provider, edge) = (self.endless.addr(), self.stage.edge.addr());
+        let (provider, edge) = (self.endless.addr(), self.fixture.edge.addr());
         let (from_provider, to_callers) = (Queues::with(provider), Queues::with(edge));
         let read = self.endless.sent().saturating_sub(from_provider.all());
         let waits = read.saturating_sub(to_callers.all() + self.callers.have_read());
         assert!(waits <= count * WAITS_MAX, "{waits} bytes for {count} callers");
         // The stream of the last quick call may just end; none of the crowd's may.
         eventually("all streams open", LONG, async || {
-            let open = self.stage.metric("tollgate_proxy_streams_open").await;
+            let open = self.fixture.metric("tollgate_proxy_streams_open").await;
             (open == count).then_some(())
         })
         .await;
@@ -255,7 +255,7 @@ impl Crowd {
 
     /// Makes a whole call and a stream of the other account.
     async fn quick_call(&mut self) {
-        let (edge, plain) = (&self.stage.edge, json!({ "model": "plain", "max_tokens": 20 }));
+        let (edge, plain) = (&self.fixture.edge, json!({ "model": "plain", "max_tokens": 20 }));
         let mut whole = body(plain.clone());
         whole["stream"] = json!(false);
         let reply = edge.caller(&self.quick.key).chat(whole).await;
@@ -265,13 +265,13 @@ impl Crowd {
         assert_eq!(stream.status(), 200, "{}", stream.head);
         assert!(stream.rest().await.ends_with("data: [DONE]\n\n"));
         self.quick_calls += 2;
-        let charged = self.quick.agent.charged(&self.stage.redis);
+        let charged = self.quick.agent.charged(&self.fixture.redis);
         assert_eq!(charged, [self.quick_calls * QUICK_COST; 3]);
     }
 
     /// Resident memory of the edge, in bytes.
     fn resident(&self) -> u64 {
-        let path = format!("/proc/{}/status", self.stage.edge.pid());
+        let path = format!("/proc/{}/status", self.fixture.edge.pid());
         let status = std::fs::read_to_string(path).expect("the process");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib = line.expect("a size").trim().trim_end_matches(" kB");
@@ -284,6 +284,6 @@ impl Crowd {
         for account in &self.accounts {
             assert_eq!(account.agent.settled_within(LONG).await, each);
         }
-        self.stage.ledger_check().await.is_in_order();
+        self.fixture.ledger_check().await.is_in_order();
     }
 }

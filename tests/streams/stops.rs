@@ -1,6 +1,6 @@
 //! Streams of agents that are frozen and of keys that are revoked while they run.
 
-use crate::fixture::{HELD, SOON, Stage, chunk, failed_with, finish, open_cap, response_delta};
+use crate::fixture::{Fixture, HELD, SOON, chunk, failed_with, finish, open_cap, response_delta};
 use harness::{Feed, Script, until};
 use serde_json::json;
 
@@ -9,8 +9,8 @@ const MUCH: usize = 64;
 
 #[tokio::test]
 async fn by_default_a_stream_goes_on() {
-    let stage = Stage::new().await;
-    let (actor, feed, mut stream) = stage.open_fed().await;
+    let fixture = Fixture::new().await;
+    let (actor, feed, mut stream) = fixture.open_fed().await;
     actor.agent.frozen(true).await;
     actor.agent.account.revoke(&actor.key_id).await;
     feed.send(chunk("one"));
@@ -22,17 +22,17 @@ async fn by_default_a_stream_goes_on() {
 
 #[tokio::test]
 async fn with_the_switch_a_freeze_or_a_revocation_ends_them() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")).await;
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")).await;
     for revoked in [false, true] {
         let (actor, bystander) = (
-            stage.actor("enterprise", open_cap()).await,
-            stage.actor("enterprise", open_cap()).await,
+            fixture.actor("enterprise", open_cap()).await,
+            fixture.actor("enterprise", open_cap()).await,
         );
         let (feed, other_feed) = (Feed::new(), Feed::new());
-        stage.provider_streams(Script::new().feed(&feed));
-        let mut stream = stage.open(&actor, json!({})).await;
-        stage.provider_streams(Script::new().feed(&other_feed));
-        let mut other = stage.open(&bystander, json!({})).await;
+        fixture.provider_streams(Script::new().feed(&feed));
+        let mut stream = fixture.open(&actor, json!({})).await;
+        fixture.provider_streams(Script::new().feed(&other_feed));
+        let mut other = fixture.open(&bystander, json!({})).await;
         feed.send(chunk("one"));
         stream.until("one").await;
         match revoked {
@@ -55,9 +55,9 @@ async fn with_the_switch_a_freeze_or_a_revocation_ends_them() {
 /// A response that is stopped ends as one that failed.
 #[tokio::test]
 async fn with_the_switch_a_freeze_ends_a_response() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")).await;
-    let (actor, feed) = stage.fed_actor().await;
-    let mut stream = stage.open_response(&actor).await;
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")).await;
+    let (actor, feed) = fixture.fed_actor().await;
+    let mut stream = fixture.open_response(&actor).await;
     feed.send(response_delta("one"));
     stream.until("one").await;
     actor.agent.frozen(true).await;
@@ -70,10 +70,10 @@ async fn with_the_switch_a_freeze_ends_a_response() {
 /// checks is within the documented second.
 #[tokio::test]
 async fn the_first_look_after_a_freeze_ends_the_stream_and_is_the_last() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")).await;
-    let (actor, _feed, mut stream) = stage.open_fed().await;
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")).await;
+    let (actor, _feed, mut stream) = fixture.open_fed().await;
     // Among the commands of an edge with one stream, only the check for a freeze is this one.
-    let looks = || stage.redis.calls("hexists");
+    let looks = || fixture.redis.calls("hexists");
     let begun = looks();
     until("looks", async || looks() > begun + 1).await;
     actor.agent.frozen(true).await;
@@ -86,13 +86,13 @@ async fn the_first_look_after_a_freeze_ends_the_stream_and_is_the_last() {
 /// A caller who does not read does not keep the provider at work.
 #[tokio::test]
 async fn a_stopped_stream_leaves_its_provider_whatever_its_caller_takes() {
-    let stage = Stage::with(|options| {
+    let fixture = Fixture::with(|options| {
         options
             .env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")
             .env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "3600000")
     })
     .await;
-    let (actor, feed, mut stream) = stage.open_fed().await;
+    let (actor, feed, mut stream) = fixture.open_fed().await;
     for _ in 0..MUCH {
         feed.send(chunk(&"x".repeat(1 << 20)));
     }

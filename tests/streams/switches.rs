@@ -1,21 +1,21 @@
 //! Features that are off by default, and plans without streams.
 
-use crate::fixture::{Stage, body, open_cap};
+use crate::fixture::{Fixture, body, open_cap};
 use harness::assert_fields;
 use serde_json::json;
 
 #[tokio::test]
 async fn what_is_switched_off_is_answered_as_unknown() {
     let off = |name: &str| format!("TOLLGATE_PROXY__{name}");
-    let stage = Stage::with(|options| {
+    let fixture = Fixture::with(|options| {
         let names = ["STREAMING", "RESPONSES", "EMBEDDINGS"];
         names
             .into_iter()
             .fold(options, |options, name| options.env(&off(name), "false"))
     })
     .await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    let caller = stage.edge.caller(&actor.key);
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    let caller = fixture.edge.caller(&actor.key);
     let streamed = caller.chat(body(json!({}))).await;
     assert_eq!(
         (streamed.status, streamed.error_code().as_str()),
@@ -33,13 +33,13 @@ async fn what_is_switched_off_is_answered_as_unknown() {
     let health = caller.get("/v1/health").await.json();
     assert_eq!(health["streaming"], false);
     assert_eq!(health["endpoints"].as_array().map(Vec::len), Some(4));
-    assert_eq!(stage.upstream.arrived(), 0);
+    assert_eq!(fixture.upstream.arrived(), 0);
 }
 
 #[tokio::test]
 async fn health_lists_what_is_on() {
-    let stage = Stage::new().await;
-    let health = stage.edge.caller("").get("/v1/health").await.json();
+    let fixture = Fixture::new().await;
+    let health = fixture.edge.caller("").get("/v1/health").await.json();
     assert_eq!(health["streaming"], true);
     let endpoints = health["endpoints"].as_array().unwrap();
     assert!(endpoints.contains(&json!("/v1/responses")) && endpoints.contains(&json!("/v1/embeddings")));
@@ -51,10 +51,10 @@ async fn a_plan_can_do_without_streams() {
     let tables = "[free]\nstreaming = false\n[enterprise]\n";
     std::fs::write(plans.path(), tables).unwrap();
     let path = plans.path().to_str().unwrap().to_owned();
-    let stage = Stage::with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
+    let fixture = Fixture::with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
     for (plan, status) in [("free", 400), ("enterprise", 200), ("free", 400)] {
-        let actor = stage.actor(plan, open_cap()).await;
-        let mut stream = stage.open(&actor, json!({})).await;
+        let actor = fixture.actor(plan, open_cap()).await;
+        let mut stream = fixture.open(&actor, json!({})).await;
         assert_eq!(stream.status(), status, "{plan}");
         match status {
             200 => assert!(stream.rest().await.ends_with("data: [DONE]\n\n")),
@@ -65,7 +65,7 @@ async fn a_plan_can_do_without_streams() {
                 assert_eq!(actor.settled().await, 0, "nothing is charged");
             }
         }
-        let caller = stage.edge.caller(&actor.key);
+        let caller = fixture.edge.caller(&actor.key);
         let plain = caller.chat(json!({ "model": "nano", "messages": [{ "role": "user", "content": "x" }] }));
         assert_eq!(
             plain.await.status,
@@ -77,8 +77,8 @@ async fn a_plan_can_do_without_streams() {
 
 #[tokio::test]
 async fn bad_stream_options_are_refused() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     for (options, accepted) in [
         (json!(null), true),
         (json!({}), true),
@@ -94,13 +94,13 @@ async fn bad_stream_options_are_refused() {
         (json!({ "include_usage": "true" }), false),
         (json!({ "include_usage": 1 }), false),
     ] {
-        let mut stream = stage.open(&actor, json!({ "stream_options": options })).await;
+        let mut stream = fixture.open(&actor, json!({ "stream_options": options })).await;
         assert_eq!(stream.status() == 200, accepted, "{options}");
         match accepted {
             true => drop(stream.rest().await.to_owned()),
             false => assert_eq!(stream.whole().await["error"]["code"], "invalid_json", "{options}"),
         }
     }
-    let not_boolean = stage.open(&actor, json!({ "stream": 1 })).await;
+    let not_boolean = fixture.open(&actor, json!({ "stream": 1 })).await;
     assert_eq!(not_boolean.status(), 400);
 }

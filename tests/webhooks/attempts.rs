@@ -1,6 +1,6 @@
 //! Retries of a failing receiver, and their list (decision D43).
 
-use crate::fixture::{World, attempts, quick, receiver, text, url};
+use crate::fixture::{Fixture, attempts, quick, receiver, text, url};
 use domain::timestamp::ms_from_iso;
 use harness::{Answer, Redis, Upstream, assert_fields, eventually, until};
 use serde_json::{Value, json};
@@ -28,8 +28,8 @@ fn arrivals(receiver: &Upstream) -> Vec<(String, usize)> {
 
 #[tokio::test]
 async fn a_dead_receiver_is_tried_three_times_then_once_at_each_later_event_eight_times_in_all() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let dead = receiver(|_| Answer::bytes(500, "broken \u{1b}[31m"));
     let id = owner.register(&url(&dead), FROZEN).await;
     owner.freeze("bot").await;
@@ -92,8 +92,8 @@ async fn a_dead_receiver_is_tried_three_times_then_once_at_each_later_event_eigh
 
 #[tokio::test]
 async fn a_receiver_that_comes_back_gets_everything_and_nothing_twice() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let up = Arc::new(AtomicBool::new(false));
     let is_up = Arc::clone(&up);
     let flaky = receiver(move |_| Answer::bytes(if is_up.load(Ordering::SeqCst) { 204 } else { 503 }, ""));
@@ -129,8 +129,8 @@ async fn a_receiver_that_comes_back_gets_everything_and_nothing_twice() {
 
 #[tokio::test]
 async fn a_disabled_webhook_waits_and_a_deleted_one_is_gone() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let dead = receiver(|_| Answer::bytes(500, ""));
     let id = owner.register(&url(&dead), FROZEN).await;
     owner.freeze("bot").await;
@@ -169,7 +169,7 @@ async fn a_disabled_webhook_waits_and_a_deleted_one_is_gone() {
     owner.freeze("bot").await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert_eq!(dead.arrived(), arrived, "a deleted webhook gets nothing");
-    assert_eq!(world.webhook_keys(), Vec::<String>::new());
+    assert_eq!(fixture.webhook_keys(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -179,8 +179,8 @@ async fn too_many_that_wait_and_too_much_history_are_bounded() {
             .env("TOLLGATE_WEBHOOKS__WAITING_MAX", "5")
             .env("TOLLGATE_WEBHOOKS__HISTORY_MAX", "7")
     };
-    let world = World::start_with(Redis::start(), bounded).await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start_with(Redis::start(), bounded).await;
+    let owner = fixture.owner().await;
     let dead = receiver(|_| Answer::bytes(500, ""));
     let id = owner.register(&url(&dead), FROZEN).await;
     for _ in 0..15 {
@@ -209,8 +209,8 @@ async fn too_many_that_wait_and_too_much_history_are_bounded() {
 
 #[tokio::test]
 async fn only_what_comes_after_the_registration_is_reported() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     owner.freeze("early").await;
     let (receiver, second) = (crate::fixture::accepting(), crate::fixture::accepting());
     let id = owner.register(&url(&receiver), FROZEN).await;

@@ -1,7 +1,7 @@
 //! Servers and stores killed midway, and several servers at once: no delivery is lost, and only those under way when a
 //! process died arrive twice.
 
-use crate::fixture::{Owner, SOON, World, accepting, quick, receiver, url};
+use crate::fixture::{Fixture, Owner, SOON, accepting, quick, receiver, url};
 use harness::{AdminOptions, Answer, Redis, Upstream, eventually, words};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,8 +19,8 @@ fn arrivals(receiver: &Upstream) -> BTreeMap<String, usize> {
 }
 
 /// An owner with `count` freezes, the receiver of their events, which takes this long for each, and its webhook.
-async fn slow_deliveries(world: &World, delay_ms: u64, count: u32) -> (Owner, Upstream, String) {
-    let owner = world.owner().await;
+async fn slow_deliveries(fixture: &Fixture, delay_ms: u64, count: u32) -> (Owner, Upstream, String) {
+    let owner = fixture.owner().await;
     let slow = receiver(move |_| Answer::bytes(200, "").delay(Duration::from_millis(delay_ms)));
     let webhook = owner.register(&url(&slow), FROZEN).await;
     for _ in 0..count {
@@ -51,12 +51,12 @@ async fn all_delivered(owner: &Owner, webhook: &str, count: u64) {
 #[tokio::test]
 async fn two_servers_share_the_work_and_deliver_each_event_once() {
     // Each server handles one webhook at a time, for about a second, so the other one must take the next.
-    let world = World::start_with(Redis::start(), |options| {
+    let fixture = Fixture::start_with(Redis::start(), |options| {
         quick(options).env("TOLLGATE_WEBHOOKS__ENDPOINTS_AT_ONCE", "1")
     })
     .await;
-    let second = world.another_admin();
-    let owner = world.owner().await;
+    let second = fixture.another_admin();
+    let owner = fixture.owner().await;
     let slow = || receiver(|_| Answer::bytes(200, "").delay(Duration::from_millis(100)));
     let (receivers, mut webhooks) = ([slow(), slow(), slow()], Vec::new());
     for receiver in &receivers {
@@ -75,20 +75,20 @@ async fn two_servers_share_the_work_and_deliver_each_event_once() {
         let accepted = r#"tollgate_admin_webhook_attempts_total{result="accepted"}"#;
         admin.metric(accepted).unwrap_or(0)
     };
-    let (first, second) = (delivered(&world.admin), delivered(&second));
+    let (first, second) = (delivered(&fixture.admin), delivered(&second));
     assert_eq!(first + second, 120);
     assert!(first > 0 && second > 0, "both deliver: {first} and {second}");
 }
 
 #[tokio::test]
 async fn a_server_killed_in_the_middle_loses_nothing() {
-    let world = World::start().await;
-    let (owner, slow, webhook) = slow_deliveries(&world, 60, 40).await;
+    let fixture = Fixture::start().await;
+    let (owner, slow, webhook) = slow_deliveries(&fixture, 60, 40).await;
     slow.wait_for(5, SOON).await;
-    world.admin.kill9();
+    fixture.admin.kill9();
     let after = slow.arrived();
     assert!(after < 40, "some are left");
-    let second = world.another_admin();
+    let second = fixture.another_admin();
     let owner = owner.through(&second);
     all_delivered(&owner, &webhook, 40).await;
     let arrived = arrived_after_a_crash(&slow);
@@ -102,29 +102,29 @@ fn patient(options: AdminOptions) -> AdminOptions {
 
 #[tokio::test]
 async fn a_store_killed_in_the_middle_loses_nothing() {
-    let world = World::start_with(Redis::start_durable(), patient).await;
-    let (owner, slow, webhook) = slow_deliveries(&world, 60, 40).await;
+    let fixture = Fixture::start_with(Redis::start_durable(), patient).await;
+    let (owner, slow, webhook) = slow_deliveries(&fixture, 60, 40).await;
     slow.wait_for(5, SOON).await;
-    world.redis.kill9();
+    fixture.redis.kill9();
     tokio::time::sleep(Duration::from_secs(2)).await;
-    world.redis.restart();
+    fixture.redis.restart();
     all_delivered(&owner, &webhook, 40).await;
     arrived_after_a_crash(&slow);
 }
 
 #[tokio::test]
 async fn what_happens_while_no_server_runs_is_reported_by_the_next_one() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let good = accepting();
     let webhook = owner.register(&url(&good), FROZEN).await;
     owner.freeze("bot").await;
     all_delivered(&owner, &webhook, 1).await;
-    world.admin.kill9();
+    fixture.admin.kill9();
     let freeze = format!("agent freeze --account {} --agent bot", owner.account.id);
     let freeze = words(&freeze);
-    assert_eq!(world.cli().json(&freeze)["status"], "frozen");
-    let next = world.another_admin();
+    assert_eq!(fixture.cli().json(&freeze)["status"], "frozen");
+    let next = fixture.another_admin();
     let owner = owner.through(&next);
     all_delivered(&owner, &webhook, 2).await;
     assert_eq!(arrivals(&good).len(), 2);
@@ -132,15 +132,15 @@ async fn what_happens_while_no_server_runs_is_reported_by_the_next_one() {
 
 #[tokio::test]
 async fn a_server_that_stops_finishes_what_is_on_its_way_and_leaves_no_lease() {
-    let world = World::start().await;
-    let (owner, slow, webhook) = slow_deliveries(&world, 300, 12).await;
+    let fixture = Fixture::start().await;
+    let (owner, slow, webhook) = slow_deliveries(&fixture, 300, 12).await;
     slow.wait_for(1, SOON).await;
-    world.admin.term();
-    assert_eq!(world.admin.wait_exit(SOON), Some(0));
+    fixture.admin.term();
+    assert_eq!(fixture.admin.wait_exit(SOON), Some(0));
     let record = owner.account.keys.live().webhook(&webhook);
-    let is_leased: bool = world.redis.command(&["HEXISTS", &record, "lease"]);
+    let is_leased: bool = fixture.redis.command(&["HEXISTS", &record, "lease"]);
     assert!(!is_leased, "the lease is over");
-    let second = world.another_admin();
+    let second = fixture.another_admin();
     let owner = owner.through(&second);
     all_delivered(&owner, &webhook, 12).await;
     let arrived = arrivals(&slow);
@@ -152,8 +152,8 @@ async fn a_server_that_stops_finishes_what_is_on_its_way_and_leaves_no_lease() {
 
 #[tokio::test]
 async fn a_clock_that_is_set_back_holds_nothing_up() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let dead = receiver(|_| Answer::bytes(500, ""));
     let webhook = owner.register(&url(&dead), FROZEN).await;
     let path = format!("/v1/webhooks/{webhook}");
@@ -173,32 +173,34 @@ async fn a_clock_that_is_set_back_holds_nothing_up() {
     let mode = domain::mode::Mode::Live;
     let set = |set| keys.in_mode(mode).deliveries_in(&webhook, set);
     use store::keys::DeliverySet::{Due, Parked};
-    let number: Vec<String> = world.redis.command(&["ZRANGE", &set(Parked), "0", "0"]);
+    let number: Vec<String> = fixture.redis.command(&["ZRANGE", &set(Parked), "0", "0"]);
     let tomorrow = (clock::now_ms() + 86_400_000).to_string();
-    world.redis.command::<i64>(&["ZREM", &set(Parked), &number[0]]);
-    world
+    fixture.redis.command::<i64>(&["ZREM", &set(Parked), &number[0]]);
+    fixture
         .redis
         .command::<i64>(&["ZADD", &set(Due), &tomorrow, &number[0]]);
     let record = keys.in_mode(mode).webhook(&webhook);
     let lease = format!("HSET {record} status active lease x lease_until {tomorrow}");
-    world.redis.command::<i64>(&words(&lease));
+    fixture.redis.command::<i64>(&words(&lease));
     let member = format!("{} live {webhook}", owner.account.id);
     let ready = keys.bucket().webhooks_ready();
-    world.redis.command::<i64>(&["ZADD", &ready, &tomorrow, &member]);
+    fixture
+        .redis
+        .command::<i64>(&["ZADD", &ready, &tomorrow, &member]);
     dead.set(|_| Answer::bytes(200, ""));
     all_delivered(&owner, &webhook, 1).await;
 }
 
 #[tokio::test]
 async fn a_full_store_holds_events_back_and_loses_none() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let good = accepting();
     let webhook = owner.register(&url(&good), FROZEN).await;
     owner.freeze("bot").await;
     all_delivered(&owner, &webhook, 1).await;
     let limit = |bytes: &str| {
-        world
+        fixture
             .redis
             .command::<String>(&["CONFIG", "SET", "maxmemory", bytes])
     };
@@ -206,7 +208,7 @@ async fn a_full_store_holds_events_back_and_loses_none() {
     let frozen = owner.caller.send("POST", "/v1/agents/bot/freeze", &[], "").await;
     assert_eq!(frozen.status, 200, "{}", frozen.text());
     eventually("the dispatcher to be refused", SOON, async || {
-        let failed: u64 = world.admin.metric("tollgate_admin_audit_seals_failed_total")?;
+        let failed: u64 = fixture.admin.metric("tollgate_admin_audit_seals_failed_total")?;
         (failed > 0).then_some(())
     })
     .await;

@@ -1,6 +1,6 @@
 //! Each event by its real trigger, verified as a receiver would: signature, headers, envelope.
 
-use crate::fixture::{EVENTS, Owner, SECRET, SOON, World, accepting, success, text, url};
+use crate::fixture::{EVENTS, Fixture, Owner, SECRET, SOON, accepting, success, text, url};
 use harness::{Answer, Edge, EdgeOptions, Recorded, Upstream, assert_fields, chat_body, until, words};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -72,12 +72,12 @@ async fn agent(owner: &Owner, agent: &str, policy: Value) -> String {
 
 #[tokio::test]
 async fn all_eight_are_fired_by_what_they_are_named_after() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let receiver = accepting();
     let webhook = owner.register(&url(&receiver), &EVENTS).await;
     let upstream = Upstream::start(|_| Answer::chat(9, 12));
-    let edge = Edge::start(EdgeOptions::new(EDGE, world.redis.url(), upstream.base_url()));
+    let edge = Edge::start(EdgeOptions::new(EDGE, fixture.redis.url(), upstream.base_url()));
     let rich = json!({ "maxSpendPerDay": 1000, "maxSpendPerTransaction": 50, "approvalThreshold": 20,
         "lowBalanceThreshold": 90 });
     let key = agent(&owner, "rich", rich).await;
@@ -89,7 +89,7 @@ async fn all_eight_are_fired_by_what_they_are_named_after() {
         owner.account.id
     );
     let deposit = words(&deposit);
-    assert_eq!(world.cli().json(&deposit)["state"], "confirmed");
+    assert_eq!(fixture.cli().json(&deposit)["state"], "confirmed");
     let spend = async |amount: f64, description: &str| {
         let body = json!({ "agent": "rich", "amount": amount, "description": description });
         owner.caller.post("/v1/spend", body).await
@@ -120,7 +120,7 @@ async fn all_eight_are_fired_by_what_they_are_named_after() {
     success(&reply, 200);
     let freeze = format!("agent freeze --account {} --agent rich", owner.account.id);
     let freeze = words(&freeze);
-    assert_eq!(world.cli().json(&freeze)["status"], "frozen");
+    assert_eq!(fixture.cli().json(&freeze)["status"], "frozen");
     assert_eq!(
         edge.caller(&key)
             .chat(chat_body("gpt-4o-mini", "hello"))
@@ -170,6 +170,6 @@ async fn all_eight_are_fired_by_what_they_are_named_after() {
         delivered == total as u64
     })
     .await;
-    let checked = world.cli().json(&["ledger", "check"]);
+    let checked = fixture.cli().json(&["ledger", "check"]);
     assert_fields!(checked, { "ok": true, "violations": [] }, "every key is known");
 }

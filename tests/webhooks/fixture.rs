@@ -28,12 +28,12 @@ pub const EVENTS: [&str; 8] = [
 ];
 
 /// A running server on a store of its own.
-pub struct World {
+pub struct Fixture {
     installation: Installation<(), Admin>,
     options: AdminOptions,
 }
 
-impl Deref for World {
+impl Deref for Fixture {
     type Target = Installation<(), Admin>;
 
     fn deref(&self) -> &Self::Target {
@@ -56,7 +56,7 @@ pub fn quick(options: AdminOptions) -> AdminOptions {
         .env("TOLLGATE_WEBHOOKS__TIMEOUT_MS", "1000")
 }
 
-impl World {
+impl Fixture {
     pub async fn start() -> Self {
         Self::start_with(Redis::start(), quick).await
     }

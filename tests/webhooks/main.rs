@@ -1,6 +1,6 @@
 //! Webhooks end to end: the real admin server and edge, a real Redis, and receivers on this machine.
 //!
-//! * [`world`]: a server with an account, and receivers that record their requests
+//! * [`fixture`]: a server with an account, and receivers that record their requests
 //! * [`register`]: the routes, bodies and errors to the letter
 //! * [`attempts`]: retries of failing receivers, and the list of attempts
 //! * [`redeliver`]: redelivery of finished deliveries

@@ -1,6 +1,6 @@
 //! Receivers that hang, answer slowly, redirect, send too much or disconnect: each fails its own deliveries only.
 
-use crate::fixture::{SOON, World, accepting, attempts, receiver, url};
+use crate::fixture::{Fixture, SOON, accepting, attempts, receiver, url};
 use harness::{Answer, Upstream, eventually, until};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -13,8 +13,8 @@ async fn each_kind_of_bad_receiver_is_a_failed_attempt_and_the_good_one_gets_its
     let patient = |options: harness::AdminOptions| {
         crate::fixture::quick(options).env("TOLLGATE_WEBHOOKS__TIMEOUT_MS", "3000")
     };
-    let world = World::start_with(harness::Redis::start(), patient).await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start_with(harness::Redis::start(), patient).await;
+    let owner = fixture.owner().await;
     let target = accepting();
     let elsewhere = url(&target);
     let redirect = move |_: &harness::Recorded| Answer::bytes(302, "").header("Location", &elsewhere);
@@ -73,13 +73,14 @@ async fn each_kind_of_bad_receiver_is_a_failed_attempt_and_the_good_one_gets_its
     assert_eq!(good.requests().len(), 1);
     assert_eq!(target.arrived(), 0, "redirects are not followed");
     eventually("the metrics", SOON, async || {
-        let accepted: u64 = world
+        let accepted: u64 = fixture
             .admin
             .metric(r#"tollgate_admin_webhook_attempts_total{result="accepted"}"#)?;
-        (accepted == 2 && world.admin.metric("tollgate_admin_webhook_parked_total") == Some(8)).then_some(())
+        (accepted == 2 && fixture.admin.metric("tollgate_admin_webhook_parked_total") == Some(8))
+            .then_some(())
     })
     .await;
-    let logs = world.admin.logs();
+    let logs = fixture.admin.logs();
     assert!(!logs.contains("/hook"), "no URL in the log: {logs}");
 }
 
@@ -91,8 +92,8 @@ async fn at_most_so_many_requests_go_to_one_receiver_at_once() {
             .env("TOLLGATE_WEBHOOKS__REQUESTS_AT_ONCE", "3")
             .env("TOLLGATE_WEBHOOKS__ENDPOINTS_AT_ONCE", "16")
     };
-    let world = World::start_with(harness::Redis::start(), patient).await;
-    let (slow, quick) = (world.owner().await, world.owner().await);
+    let fixture = Fixture::start_with(harness::Redis::start(), patient).await;
+    let (slow, quick) = (fixture.owner().await, fixture.owner().await);
     let mut hanging = Vec::new();
     for _ in 0..6 {
         let receiver = receiver(|_| Answer::hang());

@@ -1,6 +1,6 @@
 //! A delivery that ended, or that waits for a later event, is sent again at its owner's request.
 
-use crate::fixture::{Owner, World, accepting, attempts, problem, quick, receiver, success, text, url};
+use crate::fixture::{Fixture, Owner, accepting, attempts, problem, quick, receiver, success, text, url};
 use domain::mode::Mode;
 use harness::{Answer, Redis, Reply, assert_fields};
 use serde_json::{Value, json};
@@ -9,13 +9,13 @@ use store::webhook::delivery::EARLIER_MAX;
 const FROZEN: &[&str] = &["agent.frozen"];
 
 /// Three attempts, quickly one after the other.
-async fn world() -> World {
+async fn fixture() -> Fixture {
     let three = |options: harness::AdminOptions| {
         quick(options)
             .env("TOLLGATE_WEBHOOKS__RETRY_DELAYS_MS", "1,1")
             .env("TOLLGATE_WEBHOOKS__MAX_ATTEMPTS", "3")
     };
-    World::start_with(Redis::start(), three).await
+    Fixture::start_with(Redis::start(), three).await
 }
 
 async fn again(owner: &Owner, webhook: &str, delivery: &str) -> Reply {
@@ -34,8 +34,8 @@ async fn ended(owner: &Owner, webhook: &str, status: &str, count: usize) -> Valu
 
 #[tokio::test]
 async fn a_receiver_that_recovered_gets_what_it_missed_to_the_byte() {
-    let world = world().await;
-    let owner = world.owner().await;
+    let fixture = fixture().await;
+    let owner = fixture.owner().await;
     let target = receiver(|_| Answer::bytes(500, "away"));
     let webhook = owner.register(&url(&target), FROZEN).await;
     owner.freeze("bot").await;
@@ -75,8 +75,8 @@ async fn a_receiver_that_recovered_gets_what_it_missed_to_the_byte() {
 
 #[tokio::test]
 async fn what_waits_is_disabled_or_is_not_there_is_not_sent_again() {
-    let world = world().await;
-    let (owner, stranger) = (world.owner().await, world.owner().await);
+    let fixture = fixture().await;
+    let (owner, stranger) = (fixture.owner().await, fixture.owner().await);
     let target = accepting();
     let webhook = owner.register(&url(&target), FROZEN).await;
     let other = owner.register(&url(&target), &["wallet.deposit"]).await;
@@ -93,7 +93,7 @@ async fn what_waits_is_disabled_or_is_not_there_is_not_sent_again() {
         problem(&again(&owner, webhook, delivery).await, 404, "NOT_FOUND");
     }
     problem(&again(&stranger, &webhook, id).await, 404, "NOT_FOUND");
-    let tester = world.admin.caller(&owner.account.api_key(Mode::Test).await);
+    let tester = fixture.admin.caller(&owner.account.api_key(Mode::Test).await);
     let path = format!("/v1/webhooks/{webhook}/deliveries/{id}/redeliver");
     problem(&tester.send("POST", &path, &[], "").await, 404, "NOT_FOUND");
 
@@ -110,8 +110,8 @@ async fn what_waits_is_disabled_or_is_not_there_is_not_sent_again() {
 /// A quiet account: no event comes that would give the delivery another attempt.
 #[tokio::test]
 async fn what_waits_for_a_later_event_is_attempted_at_once_with_all_its_attempts() {
-    let world = World::start_with(Redis::start(), quick).await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start_with(Redis::start(), quick).await;
+    let owner = fixture.owner().await;
     let target = receiver(|_| Answer::bytes(500, "away"));
     let webhook = owner.register(&url(&target), FROZEN).await;
     owner.freeze("bot").await;
@@ -149,8 +149,8 @@ async fn what_waits_for_a_later_event_is_attempted_at_once_with_all_its_attempts
 
 #[tokio::test]
 async fn of_many_requests_at_once_one_is_accepted() {
-    let world = world().await;
-    let owner = world.owner().await;
+    let fixture = fixture().await;
+    let owner = fixture.owner().await;
     let target = accepting();
     let webhook = owner.register(&url(&target), FROZEN).await;
     owner.freeze("bot").await;

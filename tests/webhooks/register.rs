@@ -1,14 +1,14 @@
 //! The routes, bodies and errors to the letter (decisions D42, D59).
 
-use crate::fixture::{SECRET, World, accepting, problem, quick, success, text, url};
+use crate::fixture::{Fixture, SECRET, accepting, problem, quick, success, text, url};
 use domain::mode::Mode;
 use harness::{Redis, assert_fields};
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_webhook_is_registered_changed_and_deleted() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let caller = &owner.caller;
     let body = json!({ "url": "http://127.0.0.1:9/a?token=t", "secret": SECRET, "description": "Ours",
         "events": ["wallet.deposit", "agent.frozen", "wallet.deposit"] });
@@ -54,7 +54,7 @@ async fn a_webhook_is_registered_changed_and_deleted() {
 
     let mut range = redis::cmd("LRANGE");
     range.arg(owner.account.keys.live().audit()).arg(0).arg(-1);
-    let lines: Vec<String> = world.store.command(&range).await.unwrap();
+    let lines: Vec<String> = fixture.store.command(&range).await.unwrap();
     let log = lines.join("\n");
     for kind in ["webhook.created", "webhook.updated", "webhook.deleted"] {
         assert!(log.contains(kind), "{log}");
@@ -65,7 +65,7 @@ async fn a_webhook_is_registered_changed_and_deleted() {
     );
     assert!(!log.contains(SECRET) && !log.contains("another secret"), "{log}");
     assert_eq!(
-        world.webhook_keys(),
+        fixture.webhook_keys(),
         Vec::<String>::new(),
         "nothing is left of it"
     );
@@ -73,8 +73,8 @@ async fn a_webhook_is_registered_changed_and_deleted() {
 
 #[tokio::test]
 async fn what_is_wrong_is_named() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let good = json!({ "url": "http://127.0.0.1:9/", "events": ["agent.frozen"], "secret": SECRET });
     for (field, value, named) in [
         (
@@ -118,8 +118,8 @@ async fn what_is_wrong_is_named() {
 async fn private_receivers_are_for_development_only() {
     let closed =
         |options: harness::AdminOptions| quick(options).env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "false");
-    let world = World::start_with(Redis::start(), closed).await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start_with(Redis::start(), closed).await;
+    let owner = fixture.owner().await;
     for url in [
         "http://127.0.0.1:9/",
         "http://localhost./",
@@ -135,8 +135,8 @@ async fn private_receivers_are_for_development_only() {
 
 #[tokio::test]
 async fn there_are_twenty_at_most_and_each_mode_has_its_own() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let mut first = None;
     for number in 0..20 {
         let id = owner
@@ -147,7 +147,7 @@ async fn there_are_twenty_at_most_and_each_mode_has_its_own() {
     let body = json!({ "url": "http://127.0.0.1:9/", "events": ["agent.frozen"], "secret": SECRET });
     let reply = owner.caller.post("/v1/webhooks", body.clone()).await;
     problem(&reply, 403, "WEBHOOK_LIMIT");
-    let tester = world.admin.caller(&owner.account.api_key(Mode::Test).await);
+    let tester = fixture.admin.caller(&owner.account.api_key(Mode::Test).await);
     let made = success(&tester.post("/v1/webhooks", body.clone()).await, 201);
     let theirs = format!("/v1/webhooks/{}", text(&made, "/webhook/id"));
     problem(&owner.caller.get(&theirs).await, 404, "NOT_FOUND");
@@ -162,8 +162,8 @@ async fn there_are_twenty_at_most_and_each_mode_has_its_own() {
 
 #[tokio::test]
 async fn a_test_reaches_its_webhook_alone_and_is_listed_under_every_path() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let (receiver, other) = (accepting(), accepting());
     let id = owner.register(&url(&receiver), &["agent.frozen"]).await;
     let quiet = owner.register(&url(&other), &["agent.frozen"]).await;

@@ -1,7 +1,7 @@
 //! A new secret, a new master key, and the secrets in logs and store.
 
 use crate::events::{hmac, verified};
-use crate::fixture::{Owner, SECRET, SOON, World, accepting, problem, quick, success, text, url};
+use crate::fixture::{Fixture, Owner, SECRET, SOON, accepting, problem, quick, success, text, url};
 use futures::future::{join, join_all};
 use harness::{
     Admin, AdminOptions, Gate, GateSide, Recorded, Redis, TEST_MASTER_KEY, Upstream, Wire, assert_fields,
@@ -14,8 +14,8 @@ const NEW_SECRET: &str = "whsec_bmV3IHNlY3JldCBvZiB0aGUgdGVzdHM=";
 const NEW_KEY: &str = "FxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxc=";
 
 /// A webhook that got [`NEW_SECRET`] before its first delivery: its owner, its receiver and its path in the API.
-async fn delivered_with_a_new_secret(world: &World) -> (Owner, Upstream, String) {
-    let owner = world.owner().await;
+async fn delivered_with_a_new_secret(fixture: &Fixture) -> (Owner, Upstream, String) {
+    let owner = fixture.owner().await;
     let receiver = accepting();
     let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
     let path = format!("/v1/webhooks/{webhook}");
@@ -28,8 +28,8 @@ async fn delivered_with_a_new_secret(world: &World) -> (Owner, Upstream, String)
 
 #[tokio::test]
 async fn the_old_secret_signs_beside_the_new_one_for_a_while() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let receiver = accepting();
     let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
     owner.freeze("bot").await;
@@ -55,7 +55,7 @@ async fn the_old_secret_signs_beside_the_new_one_for_a_while() {
     assert_eq!(both, 2);
 
     let record = owner.account.keys.live().webhook(&webhook);
-    world.redis.command::<i64>(&["HSET", &record, "old_until", "1"]);
+    fixture.redis.command::<i64>(&["HSET", &record, "old_until", "1"]);
     owner.freeze("bot").await;
     receiver.wait_for(3, SOON).await;
     let request = &receiver.requests()[2];
@@ -71,8 +71,8 @@ async fn the_old_secret_signs_beside_the_new_one_for_a_while() {
 #[tokio::test]
 async fn two_equal_changes_of_a_secret_at_once_keep_the_overlap() {
     const WEBHOOKS: usize = 16;
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let receiver = accepting();
     for _ in 0..WEBHOOKS {
         let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
@@ -99,8 +99,8 @@ async fn two_equal_changes_of_a_secret_at_once_keep_the_overlap() {
 #[tokio::test]
 async fn different_secrets_at_once_follow_one_another() {
     const AT_ONCE: usize = 4;
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let receiver = accepting();
     let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
     let path = format!("/v1/webhooks/{webhook}");
@@ -134,11 +134,11 @@ async fn a_change_that_loses_every_race_is_a_503() {
     const ATTEMPTS: usize = 8;
     let redis = Redis::start();
     let wire = Wire::to_port(redis.port());
-    let world = World::start_with(redis, |options| {
+    let fixture = Fixture::start_with(redis, |options| {
         quick(options).env("TOLLGATE_STORE__URL", wire.redis_url())
     })
     .await;
-    let owner = world.owner().await;
+    let owner = fixture.owner().await;
     let webhook = owner.register("http://127.0.0.1:9/a", &["agent.frozen"]).await;
     let path = format!("/v1/webhooks/{webhook}");
     let change = async |secret: &str| {
@@ -158,7 +158,9 @@ async fn a_change_that_loses_every_race_is_a_503() {
         for (number, gate) in gates.iter().enumerate() {
             until("an attempt", async || gate.stopped() == 1).await;
             let another = format!("the secret of another request, {number}");
-            world.redis.command::<i64>(&["HSET", &record, "secret", &another]);
+            fixture
+                .redis
+                .command::<i64>(&["HSET", &record, "secret", &another]);
             gate.open();
         }
     };
@@ -166,44 +168,44 @@ async fn a_change_that_loses_every_race_is_a_503() {
     problem(&reply, 503, "SERVICE_UNAVAILABLE");
     let shown = success(&owner.caller.get(&path).await, 200);
     assert_eq!(text(&shown, "/webhook/description"), NEW_SECRET);
-    let stored: String = world.redis.command(&["HGET", &record, "secret"]);
+    let stored: String = fixture.redis.command(&["HGET", &record, "secret"]);
     assert!(stored.ends_with(", 7"), "{stored}");
 }
 
 #[tokio::test]
 async fn without_an_overlap_the_old_secret_ends_at_once() {
     let none = |options: AdminOptions| quick(options).env("TOLLGATE_WEBHOOKS__SECRET_OVERLAP_HOURS", "0");
-    let world = World::start_with(Redis::start(), none).await;
-    let (_, receiver, _) = delivered_with_a_new_secret(&world).await;
+    let fixture = Fixture::start_with(Redis::start(), none).await;
+    let (_, receiver, _) = delivered_with_a_new_secret(&fixture).await;
     verified(&receiver.requests()[0], NEW_SECRET);
     assert_eq!(receiver.requests()[0].header("x-service-signature-old"), None);
 }
 
 #[tokio::test]
 async fn secrets_are_sealed_and_move_to_a_new_master_key() {
-    let world = World::start().await;
-    let (owner, receiver, path) = delivered_with_a_new_secret(&world).await;
+    let fixture = Fixture::start().await;
+    let (owner, receiver, path) = delivered_with_a_new_secret(&fixture).await;
 
-    let keys: Vec<String> = world.redis.command(&["KEYS", "*"]);
+    let keys: Vec<String> = fixture.redis.command(&["KEYS", "*"]);
     for key in &keys {
-        let dump: Vec<u8> = world.redis.try_command(&["DUMP", key]).unwrap();
+        let dump: Vec<u8> = fixture.redis.try_command(&["DUMP", key]).unwrap();
         let text = String::from_utf8_lossy(&dump).into_owned();
         assert!(
             !text.contains(SECRET) && !text.contains(NEW_SECRET),
             "{key} holds a secret"
         );
     }
-    let logs = world.admin.logs();
+    let logs = fixture.admin.logs();
     assert!(!logs.contains(SECRET) && !logs.contains(NEW_SECRET));
 
     let both = format!("{NEW_KEY},{TEST_MASTER_KEY}");
-    let cli = world.cli().env("TOLLGATE_SECRETS__MASTER_KEY", both);
+    let cli = fixture.cli().env("TOLLGATE_SECRETS__MASTER_KEY", both);
     let rotated = cli.json(&["keys", "rotate"]);
     assert_fields!(rotated, { "reencrypted": 2 }, "the secret and the one before: {rotated}");
     assert_eq!(rotated["unopenable"], json!([]));
     assert_eq!(cli.json(&["keys", "rotate"])["reencrypted"], json!(0));
-    world.admin.kill9();
-    let options = quick(AdminOptions::new(crate::fixture::BINARY, world.redis.url()));
+    fixture.admin.kill9();
+    let options = quick(AdminOptions::new(crate::fixture::BINARY, fixture.redis.url()));
     let next = Admin::start(options.env("TOLLGATE_SECRETS__MASTER_KEY", NEW_KEY));
     let caller = next.caller(&owner.key);
     success(&caller.send("POST", &format!("{path}/test"), &[], "").await, 200);

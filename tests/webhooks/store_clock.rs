@@ -1,6 +1,6 @@
 //! A store whose clock is wrong. The wire moves the time in replies to `TIME` and `INFO`; scripts keep the right time.
 
-use crate::fixture::{SOON, World, quick, receiver, url};
+use crate::fixture::{Fixture, SOON, quick, receiver, url};
 use harness::{Answer, Redis, Wire, eventually};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ const ROUNDS: Duration = Duration::from_secs(4);
 async fn no_webhook_has_its_turn_while_the_stores_clock_is_wrong() {
     let redis = Redis::start();
     let wire = Wire::to_port(redis.port());
-    let world = World::start_with(redis, |options| {
+    let fixture = Fixture::start_with(redis, |options| {
         quick(options)
             .env("TOLLGATE_STORE__URL", wire.redis_url())
             .env("TOLLGATE_WEBHOOKS__TIMEOUT_MS", "60000")
             .env("TOLLGATE_WEBHOOKS__ENDPOINTS_AT_ONCE", "1")
     })
     .await;
-    let owner = world.owner().await;
+    let owner = fixture.owner().await;
     let gate = Arc::new(Notify::new());
     let waiting = Arc::clone(&gate);
     let gated = receiver(move |_| Answer::bytes(200, "").wait_for(&waiting));
@@ -34,7 +34,7 @@ async fn no_webhook_has_its_turn_while_the_stores_clock_is_wrong() {
     gated.wait_for(1, SOON).await;
     wire.move_clock(3 * DAY);
     eventually("a server that is not ready", SOON, async || {
-        (world.admin.ops("/readyz")?.0 == 503).then_some(())
+        (fixture.admin.ops("/readyz")?.0 == 503).then_some(())
     })
     .await;
     gate.notify_one();

@@ -1,6 +1,6 @@
 //! Ten thousand events for a dead receiver: bounded memory and attempts, and no other account waits.
 
-use crate::fixture::{SOON, World, accepting, quick, receiver, url};
+use crate::fixture::{Fixture, SOON, accepting, quick, receiver, url};
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use harness::{AdminOptions, Answer, Redis, eventually, until};
@@ -33,19 +33,19 @@ async fn a_storm_for_a_dead_receiver_stays_bounded_and_its_own() {
             .env("TOLLGATE_WEBHOOKS__WAITING_MAX", WAITING.to_string())
             .env("TOLLGATE_WEBHOOKS__HISTORY_MAX", HISTORY.to_string())
     };
-    let world = World::start_with(Redis::start(), options).await;
-    let (stormy, calm) = (world.owner().await, world.owner().await);
+    let fixture = Fixture::start_with(Redis::start(), options).await;
+    let (stormy, calm) = (fixture.owner().await, fixture.owner().await);
     let (dead, good) = (receiver(|_| Answer::hang()), accepting());
     let to_dead = stormy.register(&url(&dead), &["agent.frozen"]).await;
     let to_good = calm.register(&url(&good), &["agent.frozen"]).await;
-    let before = resident(world.admin.pid());
+    let before = resident(fixture.admin.pid());
     let scope = Scope {
         account: &stormy.account.id,
         mode: Mode::Live,
         actor: "test",
     };
     let storm =
-        stream::iter(0..EVENTS).map(async |_| webhook::script::test(&world.store, &scope, &to_dead).await);
+        stream::iter(0..EVENTS).map(async |_| webhook::script::test(&fixture.store, &scope, &to_dead).await);
     let reported = storm.buffer_unordered(32).for_each(async |tested| {
         assert!(matches!(tested, Ok(Tested::Done { .. })), "{tested:?}");
     });
@@ -61,7 +61,7 @@ async fn a_storm_for_a_dead_receiver_stays_bounded_and_its_own() {
     .await;
     assert_eq!(good.requests().len(), 30, "each once");
     let (pending, failed) = eventually("the storm to be dispatched", SOON, async || {
-        let all = world.admin.metric("tollgate_admin_webhook_events_total") == Some(EVENTS + 30);
+        let all = fixture.admin.metric("tollgate_admin_webhook_events_total") == Some(EVENTS + 30);
         all.then_some(())?;
         let (_, pending) = stormy.deliveries_with(&to_dead, "status=pending&limit=1").await;
         let (_, failed) = stormy.deliveries_with(&to_dead, "status=failed&limit=1").await;
@@ -81,9 +81,9 @@ async fn a_storm_for_a_dead_receiver_stays_bounded_and_its_own() {
         "the dead one hangs with its four requests all the while"
     );
     let mut bytes = 0;
-    let keys: Vec<String> = world.redis.command(&["KEYS", &format!("*/webhook/{to_dead}*")]);
+    let keys: Vec<String> = fixture.redis.command(&["KEYS", &format!("*/webhook/{to_dead}*")]);
     for key in &keys {
-        bytes += world
+        bytes += fixture
             .redis
             .command::<u64>(&["MEMORY", "USAGE", key, "SAMPLES", "0"]);
     }
@@ -91,6 +91,6 @@ async fn a_storm_for_a_dead_receiver_stays_bounded_and_its_own() {
         keys.len() >= 3 && bytes < (WAITING + HISTORY) * BYTES_EACH,
         "{bytes} bytes in {keys:?}"
     );
-    let grown = resident(world.admin.pid()).saturating_sub(before);
+    let grown = resident(fixture.admin.pid()).saturating_sub(before);
     assert!(grown < GROWTH_KIB, "the server grew by {grown} KiB");
 }

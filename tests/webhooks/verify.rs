@@ -1,7 +1,7 @@
 //! Independent verification of our signatures: by the Standard Webhooks library, and by the receiver of
 //! docs/reference/webhooks.md, run unchanged.
 
-use crate::fixture::{SOON, World, accepting, attempts, success};
+use crate::fixture::{Fixture, SOON, accepting, attempts, success};
 use harness::{Recorded, eventually, free_port, python_package};
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -24,8 +24,8 @@ fn line(secret: &str, request: &Recorded, body: &str) -> Value {
 #[tokio::test]
 async fn the_standard_webhooks_library_verifies_our_deliveries() {
     let python = python_package(env!("CARGO_TARGET_TMPDIR"), "webhooks-python", LIBRARY).join("bin/python");
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let receiver = accepting();
     let webhook = owner
         .register(&crate::fixture::url(&receiver), &["agent.frozen"])
@@ -96,8 +96,8 @@ async fn so_does_the_one_for_node() {
 }
 
 async fn accepts_ours_and_refuses_others(program: &str, args: [&str; 2]) {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let port = free_port();
     let listening = async || {
         eventually("the receiver", SOON, async || {

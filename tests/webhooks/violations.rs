@@ -2,7 +2,7 @@
 //! (decision D72), with any number of dispatchers, whenever one is killed. A dispatcher that is far behind delays
 //! neither the archive nor other accounts.
 
-use crate::fixture::{Owner, SOON, World, accepting, quick, success, text, url};
+use crate::fixture::{Fixture, Owner, SOON, accepting, quick, success, text, url};
 use archive::Archive;
 use clock::now_ms;
 use domain::mode::Mode;
@@ -82,22 +82,22 @@ fn metric(admin: &Admin, name: &str) -> u64 {
 }
 
 /// Waits until no violations wait for the end of a minute, and checks that no key of them is left.
-async fn nothing_waits(world: &World, owner: &Owner) {
+async fn nothing_waits(fixture: &Fixture, owner: &Owner) {
     let (keys, record) = (&owner.account.keys, owner.account.keys.record());
     until("nothing to wait", async || {
-        let waiting: Option<String> = world.redis.command(&["HGET", &record, "live_violations"]);
+        let waiting: Option<String> = fixture.redis.command(&["HGET", &record, "live_violations"]);
         waiting.is_none()
     })
     .await;
     let prefix = format!("{}/live/violations*", keys.prefix());
-    let left: Vec<String> = world.redis.command(&["KEYS", &prefix]);
+    let left: Vec<String> = fixture.redis.command(&["KEYS", &prefix]);
     assert_eq!(left, Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn ten_of_an_agent_one_by_one_and_the_rest_by_reason_at_the_minutes_end() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let receiver = accepting();
     let webhook = owner.register(&url(&receiver), VIOLATION).await;
     let start = past_minute();
@@ -109,7 +109,7 @@ async fn ten_of_an_agent_one_by_one_and_the_rest_by_reason_at_the_minutes_end() 
         let reason = if n % 2 == 0 { "frozen" } else { "daily_limit" };
         lines.push(denied(start + n, n, "two", reason));
     }
-    let first = append(&world.store, &owner.account, &lines).await;
+    let first = append(&fixture.store, &owner.account, &lines).await;
     // No other entry follows: the minute is over by the clock.
     let delivered = wait_for_delivered(&receiver, 45).await;
     let alone: Vec<u64> = delivered
@@ -147,29 +147,32 @@ async fn ten_of_an_agent_one_by_one_and_the_rest_by_reason_at_the_minutes_end() 
     let bot = &delivered[&(first + 29)];
     assert_eq!(bot["firstAt"], json!(iso(start + 10)));
     assert_fields!(bot, { "lastAt": iso(start + 29), "timestamp": bot["lastAt"] });
-    nothing_waits(&world, &owner).await;
+    nothing_waits(&fixture, &owner).await;
     assert_eq!(owner.deliveries(&webhook).await.len(), 23);
     assert_eq!(
-        metric(&world.admin, "tollgate_admin_webhook_violations_coalesced_total"),
+        metric(
+            &fixture.admin,
+            "tollgate_admin_webhook_violations_coalesced_total"
+        ),
         25
     );
 }
 
 #[tokio::test]
 async fn the_minute_that_goes_on_is_reported_when_it_is_over_also_by_another_server() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let receiver = accepting();
     owner.register(&url(&receiver), VIOLATION).await;
     // Not at the end of a minute, so that the minute lasts for a while.
     until("a minute with time left", async || now_ms() % MINUTE_MS < 45_000).await;
     let now = now_ms();
     let lines: Vec<String> = (0..15).map(|n| denied(now, n, "bot", "frozen")).collect();
-    append(&world.store, &owner.account, &lines).await;
+    append(&fixture.store, &owner.account, &lines).await;
     wait_for_delivered(&receiver, 10).await;
     until("five to wait", async || {
         let name = "tollgate_admin_webhook_violations_coalesced_total";
-        metric(&world.admin, name) == 5
+        metric(&fixture.admin, name) == 5
     })
     .await;
     // Other events are delivered meanwhile.
@@ -177,55 +180,55 @@ async fn the_minute_that_goes_on_is_reported_when_it_is_over_also_by_another_ser
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert_eq!(delivered(&receiver).len(), 10, "the minute is not over");
     // The minute ends while no server runs, and no further event comes.
-    world.admin.kill9();
+    fixture.admin.kill9();
     let (record, counts) = (
         owner.account.keys.record(),
         owner.account.keys.live().violations(),
     );
-    let waits: u64 = world.redis.command(&["HGET", &record, "live_violations"]);
+    let waits: u64 = fixture.redis.command(&["HGET", &record, "live_violations"]);
     assert_eq!(waits, now / MINUTE_MS);
     let before = (waits - 1).to_string();
-    let set = |key: &str, field: &str| world.redis.command::<i64>(&["HSET", key, field, &before]);
+    let set = |key: &str, field: &str| fixture.redis.command::<i64>(&["HSET", key, field, &before]);
     set(&record, "live_violations");
     set(&counts, "/minute");
-    let _second = world.another_admin();
+    let _second = fixture.another_admin();
     let delivered = wait_for_delivered(&receiver, 15).await;
     assert_eq!(delivered.len(), 11);
-    nothing_waits(&world, &owner).await;
+    nothing_waits(&fixture, &owner).await;
 }
 
 /// Three servers, one of them killed repeatedly: each violation is reported once.
 #[tokio::test]
 async fn the_minute_of_a_clock_that_was_ahead_is_over() {
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let receiver = accepting();
     owner.register(&url(&receiver), VIOLATION).await;
     let ahead = now_ms() + 10 * MINUTE_MS;
     let lines: Vec<String> = (0..30)
         .map(|n| denied(ahead + n, n, "bot", "daily_limit"))
         .collect();
-    append(&world.store, &owner.account, &lines).await;
+    append(&fixture.store, &owner.account, &lines).await;
     // No other entry follows, and the clock reaches that minute only after this test.
     wait_for_delivered(&receiver, 30).await;
-    nothing_waits(&world, &owner).await;
+    nothing_waits(&fixture, &owner).await;
 }
 
 #[tokio::test]
 async fn each_violation_is_reported_once_if_a_dispatcher_is_killed() {
     const ROUNDS: u64 = 6;
     const EACH: u64 = 200;
-    let world = World::start_with(Redis::start(), |options| {
+    let fixture = Fixture::start_with(Redis::start(), |options| {
         quick(options).env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "20")
     })
     .await;
-    let owner = world.owner().await;
+    let owner = fixture.owner().await;
     let receiver = accepting();
     owner.register(&url(&receiver), VIOLATION).await;
-    let second = world.another_admin();
+    let second = fixture.another_admin();
     let start = past_minute();
     for round in 0..ROUNDS {
-        let mortal = world.another_admin();
+        let mortal = fixture.another_admin();
         let lines: Vec<String> = (0..EACH)
             .map(|n| {
                 let (agent, reason) = (
@@ -237,13 +240,13 @@ async fn each_violation_is_reported_once_if_a_dispatcher_is_killed() {
             })
             .collect();
         let (early, late) = lines.split_at(EACH as usize / 2);
-        append(&world.store, &owner.account, early).await;
+        append(&fixture.store, &owner.account, early).await;
         tokio::time::sleep(Duration::from_millis(7 * round)).await;
         mortal.kill9();
-        append(&world.store, &owner.account, late).await;
+        append(&fixture.store, &owner.account, late).await;
     }
     wait_for_delivered(&receiver, ROUNDS * EACH).await;
-    nothing_waits(&world, &owner).await;
+    nothing_waits(&fixture, &owner).await;
     drop(second);
 }
 
@@ -251,8 +254,8 @@ async fn each_violation_is_reported_once_if_a_dispatcher_is_killed() {
 #[tokio::test]
 async fn a_storm_of_denials_makes_few_deliveries() {
     const DENIALS: u64 = 8_000;
-    let world = World::start().await;
-    let owner = world.owner().await;
+    let fixture = Fixture::start().await;
+    let owner = fixture.owner().await;
     let closed = harness::ClosedPort::take();
     let dead = format!("http://{}/hook", closed.address());
     for _ in 0..20 {
@@ -262,10 +265,10 @@ async fn a_storm_of_denials_makes_few_deliveries() {
     let lines: Vec<String> = (0..DENIALS)
         .map(|n| denied(start + n, n, "bot", "daily_limit"))
         .collect();
-    append(&world.store, &owner.account, &lines).await;
+    append(&fixture.store, &owner.account, &lines).await;
     let (keys, record) = (&owner.account.keys, owner.account.keys.record());
     until("all of it dispatched", async || {
-        let found: Vec<Option<u64>> = world.redis.command(&[
+        let found: Vec<Option<u64>> = fixture.redis.command(&[
             "HMGET",
             &record,
             "live_audit_seq",
@@ -275,9 +278,9 @@ async fn a_storm_of_denials_makes_few_deliveries() {
         found[0] == found[1] && found[2].is_none()
     })
     .await;
-    let made = metric(&world.admin, "tollgate_admin_webhook_deliveries_total");
+    let made = metric(&fixture.admin, "tollgate_admin_webhook_deliveries_total");
     assert!(made <= 20 * 12, "{made} deliveries of {DENIALS} denials");
-    let deliveries: Vec<String> = world
+    let deliveries: Vec<String> = fixture
         .redis
         .command(&["KEYS", &format!("{}/live/webhook/*/deliveries", keys.prefix())]);
     assert_eq!(deliveries.len(), 20);
@@ -294,27 +297,27 @@ async fn the_archive_passes_a_dispatcher_that_is_far_behind_and_no_event_is_lost
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("archive");
     let named = path.display().to_string();
-    let world = World::start_with(Redis::start(), |options| {
+    let fixture = Fixture::start_with(Redis::start(), |options| {
         quick(options)
             .env("TOLLGATE_AUDIT__ARCHIVE", named)
             .env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "20")
     })
     .await;
-    let (owner, other) = (world.owner().await, world.owner().await);
+    let (owner, other) = (fixture.owner().await, fixture.owner().await);
     let (receiver, calm) = (accepting(), accepting());
     owner.register(&url(&receiver), VIOLATION).await;
     let to_calm = other.register(&url(&calm), &["agent.frozen"]).await;
-    world.admin.kill9();
+    fixture.admin.kill9();
     // All entries leave the store while no dispatcher runs.
     let start = past_minute();
     let agents: Vec<String> = (0..50).map(|n| format!("bot-{n}")).collect();
     let lines: Vec<String> = (0..600)
         .map(|n| denied(start + n, n, &agents[(n % 50) as usize], "frozen"))
         .collect();
-    append(&world.store, &owner.account, &lines).await;
+    append(&fixture.store, &owner.account, &lines).await;
     let (archive, chain) = (
         archive_at(&path),
-        Chain::new(&world.store, owner.account.keys.live()),
+        Chain::new(&fixture.store, owner.account.keys.live()),
     );
     let last = chain.seal().await.unwrap().seq;
     let _place = (owner.account.id.as_str(), Mode::Live);
@@ -330,7 +333,7 @@ async fn the_archive_passes_a_dispatcher_that_is_far_behind_and_no_event_is_lost
     // An unreachable archive stops nothing else.
     let away = root.path().join("away");
     std::fs::rename(&path, &away).unwrap();
-    let second = world.another_admin();
+    let second = fixture.another_admin();
     let other = Owner {
         caller: second.caller(&other.key),
         ..other

@@ -29,7 +29,7 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
 }
 
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<Body>> {
-    let servers = Contenders::start(runner.stage, Sides::default()).await?;
+    let servers = Contenders::start(runner.fixture, Sides::default()).await?;
     let contenders = servers.contenders();
     let mut found = Vec::new();
     for bytes in SIZES {

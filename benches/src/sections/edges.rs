@@ -60,18 +60,18 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
 }
 
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<EdgeScaling>> {
-    let (stage, sides) = (runner.stage, Sides::default());
-    let provider = stage.provider(sides)?;
+    let (fixture, sides) = (runner.fixture, Sides::default());
+    let provider = fixture.provider(sides)?;
     let (mut found, mut checked) = (Vec::new(), 0);
     for count in COUNTS {
-        let ledger = stage.ledger(true).await?;
-        let (cores, has_cores) = stage.cores.of_edges(count);
+        let ledger = fixture.ledger(true).await?;
+        let (cores, has_cores) = fixture.cores.of_edges(count);
         let start = |core: &usize| {
             let setup = EdgeSetup {
                 core: *core,
-                ..stage.edge_setup()
+                ..fixture.edge_setup()
             };
-            stage.edge(setup, &ledger, &provider, sides)
+            fixture.edge(setup, &ledger, &provider, sides)
         };
         let edges = cores.iter().map(start).collect::<Result<Vec<_>, _>>()?;
         let all: Vec<_> = edges.iter().collect();

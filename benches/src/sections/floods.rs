@@ -8,7 +8,7 @@
 
 use super::Outcome;
 use crate::contender::{Contender, EDGE, Name};
-use crate::fixture::{PLANS, Server, Sides, Stage, tollgate};
+use crate::fixture::{Fixture, PLANS, Server, Sides, tollgate};
 use crate::ledger::{AgentKind, Ledger};
 use crate::machine::{pin, yield_core};
 use crate::measure::Runner;
@@ -219,8 +219,8 @@ fn calls_seconds(lengths: &Lengths) -> f64 {
 }
 
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<FloodResult>> {
-    let stage = runner.stage;
-    let ledger = stage.ledger(true).await?;
+    let fixture = runner.fixture;
+    let ledger = fixture.ledger(true).await?;
     let hasty = ledger.add_refused(AgentKind::Hasty).await?;
     let spare = ledger.add(AgentKind::Free, SPARE_AGENTS).await?.file;
     let reader = ledger.api_key().await;
@@ -260,10 +260,10 @@ async fn on_edge(
         front_tls: side == Side::EdgeTls,
         back_tls: false,
     };
-    let provider: Server = runner.stage.provider(sides)?;
+    let provider: Server = runner.fixture.provider(sides)?;
     let edge = runner
-        .stage
-        .edge(runner.stage.edge_setup(), ledger, &provider, sides)?;
+        .fixture
+        .edge(runner.fixture.edge_setup(), ledger, &provider, sides)?;
     let contender = tollgate(Name::Tollgate, &[&edge], ledger, &provider);
     let (connections, rate) = CALLER;
     let phase = match sides.front_tls {
@@ -278,7 +278,7 @@ async fn on_edge(
             ..lengths.open(connections, rate)
         },
     };
-    let flood = start(runner.stage, case, edge.addr(), keys, lengths)?;
+    let flood = start(runner.fixture, case, edge.addr(), keys, lengths)?;
     forget_peak(&[edge.pid()])?;
     let mut rounds = Vec::new();
     for _ in 0..lengths.rounds {
@@ -314,15 +314,15 @@ async fn on_admin(
     case: Option<&Case>,
     keys: PathBuf,
 ) -> Result<FloodResult, Box<dyn Error>> {
-    let options = AdminOptions::new(&runner.stage.program("tollgate-admin"), ledger.redis.url())
+    let options = AdminOptions::new(&runner.fixture.program("tollgate-admin"), ledger.redis.url())
         .env("TOLLGATE_PLANS__FILE", PLANS);
     let admin = Admin::start(options);
-    pin(admin.pid(), runner.stage.cores.edge)?;
+    pin(admin.pid(), runner.fixture.cores.edge)?;
     let caller = Caller::new(&admin.url(), key);
     until_quiet(admin.pid())?;
     // The first requests of a process are its slowest.
     read(&caller, admin.pid(), lengths).await?;
-    let flood = start(runner.stage, case, admin.addr(), keys, lengths)?;
+    let flood = start(runner.fixture, case, admin.addr(), keys, lengths)?;
     forget_peak(&[admin.pid()])?;
     let mut rounds = Vec::new();
     for _ in 0..lengths.rounds {
@@ -374,7 +374,7 @@ async fn read(caller: &Caller, pid: u32, lengths: &Lengths) -> Result<Samples, B
 
 /// Starts the flood and gives it [`RISE`] to open its connections.
 fn start(
-    stage: &Stage,
+    fixture: &Fixture,
     case: Option<&Case>,
     target: SocketAddr,
     keys: PathBuf,
@@ -396,8 +396,8 @@ fn start(
     if case.spread {
         words.push("--spread".to_owned());
     }
-    let flood = BackgroundProcess::start(&stage.program("bench-flood"), &words)?;
-    pin(flood.pid(), stage.cores.load)?;
+    let flood = BackgroundProcess::start(&fixture.program("bench-flood"), &words)?;
+    pin(flood.pid(), fixture.cores.load)?;
     // Real senders would have machines of their own.
     yield_core(flood.pid())?;
     rest(RISE);

@@ -220,7 +220,7 @@ fn better(one: Point, other: Point) -> Point {
 }
 
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Frontier> {
-    let servers = Contenders::start(runner.stage, Sides::default()).await?;
+    let servers = Contenders::start(runner.fixture, Sides::default()).await?;
     let mut search = Search {
         runner,
         lengths,

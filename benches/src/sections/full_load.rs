@@ -27,21 +27,21 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
 }
 
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<Row>> {
-    let (stage, sides) = (runner.stage, Sides::default());
-    let provider = stage.provider(sides)?;
-    let nginx = stage.nginx(&provider, sides)?;
-    let pass_through = stage.pass_through(&provider, sides)?;
-    let (durable, memory) = (stage.ledger(true).await?, stage.ledger(false).await?);
+    let (fixture, sides) = (runner.fixture, Sides::default());
+    let provider = fixture.provider(sides)?;
+    let nginx = fixture.nginx(&provider, sides)?;
+    let pass_through = fixture.pass_through(&provider, sides)?;
+    let (durable, memory) = (fixture.ledger(true).await?, fixture.ledger(false).await?);
     let start = |ledger, is_quiet| {
         let setup = EdgeSetup {
             is_quiet,
-            ..stage.edge_setup()
+            ..fixture.edge_setup()
         };
-        stage.edge(setup, ledger, &provider, sides)
+        fixture.edge(setup, ledger, &provider, sides)
     };
     let (edge, quiet) = (start(&durable, false)?, start(&durable, true)?);
     let (in_memory, bare) = (start(&memory, false)?, start(&memory, true)?);
-    let socket = stage.edge(stage.edge_setup().over_socket(), &durable, &provider, sides)?;
+    let socket = fixture.edge(fixture.edge_setup().over_socket(), &durable, &provider, sides)?;
 
     let mut contenders = vec![
         plain(Name::Direct, None, &provider, &durable),

@@ -40,10 +40,10 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
 }
 
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<HotLoad>> {
-    let (stage, sides) = (runner.stage, Sides::default());
-    let provider = stage.provider(sides)?;
-    let ledger = stage.ledger(true).await?;
-    let edge = stage.edge(stage.edge_setup(), &ledger, &provider, sides)?;
+    let (fixture, sides) = (runner.fixture, Sides::default());
+    let provider = fixture.provider(sides)?;
+    let ledger = fixture.ledger(true).await?;
+    let edge = fixture.edge(fixture.edge_setup(), &ledger, &provider, sides)?;
     let spread = tollgate(Name::Tollgate, &[&edge], &ledger, &provider);
     let mut crowds = [
         (

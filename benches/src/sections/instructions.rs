@@ -5,7 +5,7 @@
 
 use super::Outcome;
 use crate::contender::{Contender, Name};
-use crate::fixture::{Sides, Stage, plain, tollgate};
+use crate::fixture::{Fixture, Sides, plain, tollgate};
 use crate::measure::Runner;
 use crate::output::output;
 use crate::phase::Phase;
@@ -66,19 +66,19 @@ pub(crate) fn planned() -> f64 {
 }
 
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<CallInstructions>> {
-    let programs = programs(runner.stage)?;
-    let stage = Stage::new(&programs, runner.stage.cores)?;
-    let counting = runner.on(&stage);
+    let programs = programs(runner.fixture)?;
+    let fixture = Fixture::new(&programs, runner.fixture.cores)?;
+    let counting = runner.on(&fixture);
     let sides = Sides::default();
-    let provider = stage.provider(sides)?;
-    let ledger = stage.ledger(true).await?;
+    let provider = fixture.provider(sides)?;
+    let ledger = fixture.ledger(true).await?;
     let mut found = Vec::new();
     {
-        let pass_through = stage.pass_through(&provider, sides)?;
+        let pass_through = fixture.pass_through(&provider, sides)?;
         let contender = plain(Name::PassThrough, Some(&pass_through), &provider, &ledger);
         found.extend(count_both(&counting, lengths, &contender, pass_through.pid())?);
     }
-    let edge = stage.edge(stage.edge_setup(), &ledger, &provider, sides)?;
+    let edge = fixture.edge(fixture.edge_setup(), &ledger, &provider, sides)?;
     let contender = tollgate(Name::Tollgate, &[&edge], &ledger, &provider);
     found.extend(count_both(&counting, lengths, &contender, edge.pid())?);
     let checked = counting.check(&ledger, &edge.url()).await;
@@ -87,18 +87,18 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<C
 }
 
 /// Creates a folder with all programs; those of [`COUNTED`] start under callgrind.
-fn programs(stage: &Stage) -> Result<PathBuf, Box<dyn Error>> {
+fn programs(fixture: &Fixture) -> Result<PathBuf, Box<dyn Error>> {
     output("valgrind", &["--version"])?;
-    let dir = stage.dir().join("counted");
+    let dir = fixture.dir().join("counted");
     std::fs::create_dir_all(&dir)?;
     for name in OTHERS {
-        symlink(stage.program(name), dir.join(name))?;
+        symlink(fixture.program(name), dir.join(name))?;
     }
     for name in COUNTED {
         let script = format!(
             "#!/bin/sh\nGLIBC_TUNABLES='{COPIES}' exec valgrind --quiet --tool=callgrind --callgrind-out-file='{}' '{}' \"$@\"\n",
             dir.join("counted.%p").display(),
-            stage.program(name)
+            fixture.program(name)
         );
         executable_script(&dir.join(name), &script);
     }
@@ -157,7 +157,7 @@ fn count<T>(
     output("callgrind_control", &["--zero", &pid])?;
     let done = work()?;
     output("callgrind_control", &["--dump", &pid])?;
-    let dump = runner.stage.program(&format!("counted.{pid}.{dump}"));
+    let dump = runner.fixture.program(&format!("counted.{pid}.{dump}"));
     let all = total(&std::fs::read_to_string(Path::new(&dump))?).ok_or(format!("{dump}: no total"))?;
     Ok((done, all))
 }

@@ -47,7 +47,7 @@ pub(crate) async fn run(
     lengths: &Lengths,
     saturation: Option<f64>,
 ) -> Outcome<Vec<Paced>> {
-    let servers = Contenders::start(runner.stage, Sides::default()).await?;
+    let servers = Contenders::start(runner.fixture, Sides::default()).await?;
     let mut contenders = vec![servers.direct()];
     contenders.extend(servers.contenders());
     let half = match (saturation, contenders.last()) {
@@ -58,9 +58,9 @@ pub(crate) async fn run(
         }
         (None, None) => 0.0,
     };
-    let (stage, ledger, provider) = (runner.stage, &servers.ledger, &servers.provider);
-    let edge = stage.edge(
-        stage.edge_setup().over_socket(),
+    let (fixture, ledger, provider) = (runner.fixture, &servers.ledger, &servers.provider);
+    let edge = fixture.edge(
+        fixture.edge_setup().over_socket(),
         ledger,
         provider,
         Sides::default(),

@@ -42,21 +42,21 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
 }
 
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<MemoryUse>> {
-    let (stage, sides) = (runner.stage, Sides::default());
-    let provider = stage.provider(sides)?;
-    let ledger = stage.ledger(true).await?;
+    let (fixture, sides) = (runner.fixture, Sides::default());
+    let provider = fixture.provider(sides)?;
+    let ledger = fixture.ledger(true).await?;
     let mut found = Vec::new();
     {
-        let nginx = stage.nginx(&provider, sides)?;
+        let nginx = fixture.nginx(&provider, sides)?;
         let contender = plain(Name::Nginx, Some(&nginx), &provider, &ledger);
         found.push(weigh(runner, lengths, &contender, &nginx.pids)?);
     }
     {
-        let pass_through = stage.pass_through(&provider, sides)?;
+        let pass_through = fixture.pass_through(&provider, sides)?;
         let contender = plain(Name::PassThrough, Some(&pass_through), &provider, &ledger);
         found.push(weigh(runner, lengths, &contender, &pass_through.pids)?);
     }
-    let edge = stage.edge(stage.edge_setup(), &ledger, &provider, sides)?;
+    let edge = fixture.edge(fixture.edge_setup(), &ledger, &provider, sides)?;
     let contender = tollgate(Name::Tollgate, &[&edge], &ledger, &provider);
     found.push(weigh(runner, lengths, &contender, &[edge.pid()])?);
     let checked = runner.check(&ledger, &edge.url()).await;

@@ -42,7 +42,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<P
     let (mut found, mut checked) = (Vec::new(), 0);
     // One set of servers for each pair of sides; a set is ended before the next one starts.
     for (front_tls, back_tls) in [(false, false), (true, false), (false, true), (true, true)] {
-        let servers = Contenders::start(runner.stage, Sides { front_tls, back_tls }).await?;
+        let servers = Contenders::start(runner.fixture, Sides { front_tls, back_tls }).await?;
         let contenders = servers.contenders();
         for (front, wire, _) in SPOKEN
             .iter()
@@ -75,8 +75,8 @@ async fn check(
     if !front_tls {
         return Ok(runner.check(&servers.ledger, &servers.edge.url()).await);
     }
-    let stage = runner.stage;
-    let provider = stage.provider(Sides::default())?;
-    let plain = stage.edge(stage.edge_setup(), &servers.ledger, &provider, Sides::default())?;
+    let fixture = runner.fixture;
+    let provider = fixture.provider(Sides::default())?;
+    let plain = fixture.edge(fixture.edge_setup(), &servers.ledger, &provider, Sides::default())?;
     Ok(runner.check(&servers.ledger, &plain.url()).await)
 }

@@ -85,7 +85,7 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
 }
 
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<StreamLoad>> {
-    let servers = Contenders::start(runner.stage, Sides::default()).await?;
+    let servers = Contenders::start(runner.fixture, Sides::default()).await?;
     let contenders = servers.contenders();
     let mut found = Vec::new();
     for (streams, every_us) in LOADS {

@@ -3,7 +3,7 @@
 
 use super::Person;
 use crate::fill::{MODE, aside};
-use crate::fixture::World;
+use crate::fixture::Fixture;
 use store::intent::IntentRecord;
 use store::intent::archive::{ArchivedIntents, INTENTS_MAX, PASSED_MAX};
 use store::webhook::script::cursor::{Cursor, waiting};
@@ -13,15 +13,15 @@ use store::webhook::script::dispatch::{DispatchCoalesced, Dispatched, MinuteEnd,
 const GROUPS: usize = 200;
 
 impl Person {
-    pub async fn rare(&self, world: &World) {
-        self.archive_intents(world).await;
-        self.coalesce(world).await;
+    pub async fn rare(&self, fixture: &Fixture) {
+        self.archive_intents(fixture).await;
+        self.coalesce(fixture).await;
     }
 
     /// Archives the oldest intents. Removing them from their lists passes the places before them, which their caller
     /// counts: an intent that is far behind is not archived.
-    async fn archive_intents(&self, world: &World) {
-        let (store, realm) = (&world.store, self.tenant.account.keys.in_mode(MODE));
+    async fn archive_intents(&self, fixture: &Fixture) {
+        let (store, realm) = (&fixture.store, self.tenant.account.keys.in_mode(MODE));
         let read = IntentRecord::oldest(store, &realm, (0, INTENTS_MAX)).await;
         let intents = read.expect("intents").into_iter();
         let intents: Vec<IntentRecord> = intents
@@ -44,14 +44,14 @@ impl Person {
 
     /// Dispatches violations that wait since a minute long ago. The account has no webhooks by now, so the server's
     /// dispatcher leaves them.
-    async fn coalesce(&self, world: &World) {
-        let (store, keys) = (&world.store, &self.tenant.account.keys);
+    async fn coalesce(&self, fixture: &Fixture) {
+        let (store, keys) = (&fixture.store, &self.tenant.account.keys);
         let realm = keys.in_mode(MODE);
         let field = format!("{MODE}_violations");
         for key in [realm.violations_waiting(), realm.violations_order()] {
-            let _: String = world.redis.command(&["RENAME", &aside(key.clone()), &key]);
+            let _: String = fixture.redis.command(&["RENAME", &aside(key.clone()), &key]);
         }
-        let _: u64 = world.redis.command(&["HSET", &keys.record(), &field, "1"]);
+        let _: u64 = fixture.redis.command(&["HSET", &keys.record(), &field, "1"]);
         let found = waiting(store, &realm, GROUPS).await.expect("groups").into_iter();
         let groups: Vec<_> = found.map(|(group, _)| group).collect();
         assert_eq!(groups.len(), GROUPS);

@@ -1,7 +1,7 @@
 //! Users sign in, are invited, join, change and leave.
 
 use super::Person;
-use crate::fixture::World;
+use crate::fixture::Fixture;
 use domain::mode::Mode;
 use harness::{Reply, Role, TEST_PASSWORD, text};
 use serde_json::{Value, json};
@@ -15,15 +15,15 @@ fn done(reply: &Reply) -> Value {
 }
 
 impl Person {
-    pub(super) async fn people(&self, world: &World, round: usize) {
+    pub(super) async fn people(&self, fixture: &Fixture, round: usize) {
         let account = &self.tenant.account;
         let owner = account.user(Role::Owner).await;
         let wrong = json!({ "email": owner.email, "password": "not the password" });
-        assert_eq!(world.admin.login(&wrong).await.status, 401);
-        let session = world.admin.sign_in(&owner.email, TEST_PASSWORD).await;
+        assert_eq!(fixture.admin.login(&wrong).await.status, 401);
+        let session = fixture.admin.sign_in(&owner.email, TEST_PASSWORD).await;
         done(&session.in_mode(Mode::Test).get("/api/v1/agents?limit=1").await);
         // Another session of the same user ends.
-        world.admin.sign_in(&owner.email, TEST_PASSWORD).await;
+        fixture.admin.sign_in(&owner.email, TEST_PASSWORD).await;
         done(&session.post("/api/user/sessions/revoke-others", json!({})).await);
 
         let email = |name: &str| format!("{name}-{round}-{}@example.com", account.id).to_lowercase();
@@ -37,7 +37,7 @@ impl Person {
         let invited = invite("guest").await;
         let (_, token) = text(&invited, "/link").split_once("/#/join/").expect("a token");
         let body = json!({ "token": token, "password": PASSWORD });
-        let joined = world
+        let joined = fixture
             .admin
             .caller("")
             .post("/api/user/invitations/accept", body)

@@ -2,7 +2,7 @@
 
 use super::{Person, webhook};
 use crate::fill::{AGENT, MODE};
-use crate::fixture::World;
+use crate::fixture::Fixture;
 use clock::now_ms;
 use domain::money::Nanos;
 use domain::plan::{DEFAULT_PLANS, Plans};
@@ -35,15 +35,15 @@ const ARCHIVED: u64 = 500;
 const LONG: Duration = Duration::from_secs(600);
 
 impl Person {
-    pub(super) async fn work(&self, world: &World) {
-        self.end_holds(world).await;
-        self.note(world).await;
-        self.seal_again(world).await;
+    pub(super) async fn work(&self, fixture: &Fixture) {
+        self.end_holds(fixture).await;
+        self.note(fixture).await;
+        self.seal_again(fixture).await;
     }
 
     /// Extends and voids a hold, and reaps an overdue one.
-    async fn end_holds(&self, world: &World) {
-        let (store, account) = (&world.store, &self.tenant.account);
+    async fn end_holds(&self, fixture: &Fixture) {
+        let (store, account) = (&fixture.store, &self.tenant.account);
         let agent = account.agent(AGENT);
         let (key_id, _) = agent.virtual_key_with_id().await;
         let open = agent.open_hold(&key_id, ESTIMATE, LONG).await;
@@ -80,8 +80,8 @@ impl Person {
 
     /// Writes the workers' records of an account: denials beyond a rate, a limit that is nearly spent, its witnessed
     /// version, and the list of refused accounts.
-    async fn note(&self, world: &World) {
-        let (store, account) = (&world.store, &self.tenant.account);
+    async fn note(&self, fixture: &Fixture) {
+        let (store, account) = (&fixture.store, &self.tenant.account);
         let bucket = account.keys.bucket();
         let window = format!("{} rate_limited {} {AGENT} vk_none", now_ms() - 1_000, account.id);
         let mut count = redis::cmd("HSET");
@@ -110,12 +110,12 @@ impl Person {
         let list = refused::List::default();
         refused::write(store, &list).await.expect("an answer");
         let fence_key = bucket.due().replace("/due", "/fence");
-        let sha: String = world.redis.command(&["SCRIPT", "LOAD", fence::FENCE.source()]);
-        let _: Vec<String> = world.redis.command(&["EVALSHA", &sha, "1", &fence_key]);
+        let sha: String = fixture.redis.command(&["SCRIPT", "LOAD", fence::FENCE.source()]);
+        let _: Vec<String> = fixture.redis.command(&["EVALSHA", &sha, "1", &fence_key]);
     }
 
     /// Archives the oldest entries. Only after this does the trail begin with entries that cannot be read.
-    pub async fn archive(&self, world: &World) {
+    pub async fn archive(&self, fixture: &Fixture) {
         let name =
             |agent: Option<&str>, kind: Option<&str>| (agent.map(str::to_owned), kind.map(str::to_owned));
         let frozen = Some("agent.frozen");
@@ -133,20 +133,20 @@ impl Person {
             lists: &lists,
         };
         let realm = self.tenant.account.keys.in_mode(MODE);
-        let chain = Chain::new(&world.store, realm.clone());
+        let chain = Chain::new(&fixture.store, realm.clone());
         // The server's archiver may have claimed another end before.
         let claimed = chain.claim_segment(1, ARCHIVED, None).await;
         assert!(claimed.expect("an answer").is_some());
-        let outcome = archived.execute(&world.store, &realm).await;
+        let outcome = archived.execute(&fixture.store, &realm).await;
         assert_eq!(outcome.expect("an answer"), RemovalOutcome::Done);
     }
 
     /// Seals secrets again, and leases and releases a webhook.
-    async fn seal_again(&self, world: &World) {
-        let (store, account) = (&world.store, &self.tenant.account);
+    async fn seal_again(&self, fixture: &Fixture) {
+        let (store, account) = (&fixture.store, &self.tenant.account);
         let field = keys::provider_key_sealed_field("openai");
         let key = account.keys.in_mode(MODE).agent(AGENT);
-        let sealed: String = world.redis.command(&["HGET", &key, &field]);
+        let sealed: String = fixture.redis.command(&["HGET", &key, &field]);
         let again = Reseal {
             account: &account.id,
             agent: AGENT,
@@ -157,7 +157,7 @@ impl Person {
             actor: "test",
         };
         again.execute(store).await.expect("an answer");
-        let sealed: Option<String> = world
+        let sealed: Option<String> = fixture
             .redis
             .command(&["HGET", STORE, reseal_checkpoint_key::FIELD]);
         let sealed = sealed.unwrap_or_default();
@@ -169,7 +169,7 @@ impl Person {
         let hook = self.post("/webhooks", hook).await;
         let id = text(&hook, "/webhook/id");
         let key = account.keys.in_mode(MODE).webhook(id);
-        let sealed: String = world.redis.command(&["HGET", &key, "secret"]);
+        let sealed: String = fixture.redis.command(&["HGET", &key, "secret"]);
         let scope = Scope {
             account: &account.id,
             mode: MODE,

@@ -3,7 +3,7 @@
 
 use super::stopped_change::{AlwaysAllowed, hash};
 use super::{ON_THE_WIRE, PAUSE, load_scripts};
-use crate::fixture::{COST, MASTERS, World, call, cap};
+use crate::fixture::{COST, Fixture, MASTERS, call, cap};
 use crate::lost_master::{accept_all, conclusion};
 use harness::{Gate, GateSide, RedisCluster, until};
 use serde_json::json;
@@ -11,27 +11,27 @@ use serde_json::json;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn a_call_is_charged_once_whichever_step_its_master_is_lost_after() {
-    let world = World::on(RedisCluster::start_wired(MASTERS), 0).await;
-    load_scripts(&world.cluster);
-    let node = (world.home() + 1) % MASTERS;
-    let replica = world.cluster.replica_of(node);
+    let fixture = Fixture::on(RedisCluster::start_wired(MASTERS), 0).await;
+    load_scripts(&fixture.cluster);
+    let node = (fixture.home() + 1) % MASTERS;
+    let replica = fixture.cluster.replica_of(node);
     let (mut rows, mut sent) = (Vec::new(), Vec::new());
     for side in [GateSide::Request, GateSide::Reply] {
         for goes_on in [AlwaysAllowed::Before, AlwaysAllowed::After] {
             // Calls of one edge share its connection to a master, so each call has its own edge.
-            let edge = world.patient_edge();
-            let resident = world.resident_on(node, cap(None)).await;
+            let edge = fixture.patient_edge();
+            let resident = fixture.resident_on(node, cap(None)).await;
             let gate = Gate::new(side, &[&hash("settle"), &resident.agent.account.id], 0, 1);
-            world.cluster.put_gate(&gate);
+            fixture.cluster.put_gate(&gate);
             let caller = edge.caller(&resident.key);
             sent.push(tokio::spawn(async move { caller.chat(call("stopped")).await }));
             until("a call at its gate", async || gate.stopped() > 0).await;
             rows.push((edge, resident, gate, goes_on));
         }
     }
-    world.cluster.wait_in_step(replica);
+    fixture.cluster.wait_in_step(replica);
     tokio::time::sleep(ON_THE_WIRE).await;
-    world.cluster.cut_off(replica);
+    fixture.cluster.cut_off(replica);
     let open = |when: AlwaysAllowed| {
         let due = rows.iter().filter(|(.., goes_on)| *goes_on == when);
         due.for_each(|(_, _, gate, _)| gate.open());
@@ -43,17 +43,17 @@ async fn a_call_is_charged_once_whichever_step_its_master_is_lost_after() {
         }
     }
     let key = rows[0].1.agent.account.keys.record();
-    world.cluster.lose(node, &key);
+    fixture.cluster.lose(node, &key);
     open(AlwaysAllowed::After);
     for call in sent {
         assert_eq!(call.await.expect("an answer").status, 200);
     }
-    assert_eq!(world.upstream.arrived(), rows.len(), "each call was sent once");
+    assert_eq!(fixture.upstream.arrived(), rows.len(), "each call was sent once");
 
-    world.cluster.restart(node);
-    world.cluster.wait_for_replica(node);
-    world.found_again(&key).await;
-    accept_all(&world);
+    fixture.cluster.restart(node);
+    fixture.cluster.wait_for_replica(node);
+    fixture.found_again(&key).await;
+    accept_all(&fixture);
     for (edge, resident, ..) in &rows {
         assert_eq!(
             resident.agent.counters().await.day_nanos,
@@ -67,6 +67,6 @@ async fn a_call_is_charged_once_whichever_step_its_master_is_lost_after() {
         .await;
         assert_eq!(resident.agent.counters().await.day_nanos, 2 * COST);
     }
-    let check = conclusion(&world).await;
+    let check = conclusion(&fixture).await;
     assert_eq!(check["ok"], json!(true), "{check}");
 }

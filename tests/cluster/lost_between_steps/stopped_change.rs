@@ -1,7 +1,7 @@
 //! A change that a gate stops after one of its steps.
 
-use crate::fixture::{MASTERS, World};
-use crate::lost_lookup::fixture::{Change, Fixture, LookupKind};
+use crate::fixture::{Fixture, MASTERS};
+use crate::lost_lookup::fixture::{Change, LookupFixture, LookupKind};
 use crate::lost_master::acknowledged_change::Row;
 use crate::lost_master::kind::{ChangeKind, Victim};
 use harness::{Admin, Cli, Gate, GateSide};
@@ -114,14 +114,14 @@ pub fn money() -> Vec<(ChangeKind, Victim, Pause)> {
 }
 
 /// All changes with a look-up, with the look-up or the account on the master at `node`.
-pub async fn outside<'a>(fixtures: &'a [Fixture<'a>], node: usize) -> Vec<Midway<'a>> {
+pub async fn outside<'a>(fixtures: &'a [LookupFixture<'a>], node: usize) -> Vec<Midway<'a>> {
     let mut made = Vec::new();
     for kind in OUTSIDE {
         // The account is on the master after that of its look-up.
         for at in [node, (node + MASTERS - 1) % MASTERS] {
             for (done, goes_on) in pauses(usize::from(!kind.begins_unconfirmed()), kind.steps()) {
-                let fixture = &fixtures[made.len() % fixtures.len()];
-                let change = Change::prepare(fixture, kind, at).await;
+                let lookup_fixture = &fixtures[made.len() % fixtures.len()];
+                let change = Change::prepare(lookup_fixture, kind, at).await;
                 let steps = change.steps();
                 assert_eq!(steps.len(), kind.steps(), "{kind:?}");
                 let gate = gate(&steps, done, 1);
@@ -134,7 +134,7 @@ pub async fn outside<'a>(fixtures: &'a [Fixture<'a>], node: usize) -> Vec<Midway
 
 impl<'a> Midway<'a> {
     pub async fn of_money(
-        by: (&World, &Admin, &Cli),
+        by: (&Fixture, &Admin, &Cli),
         (kind, victim, (done, goes_on)): (ChangeKind, Victim, Pause),
         node: usize,
     ) -> Self {

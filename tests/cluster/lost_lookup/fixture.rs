@@ -4,7 +4,7 @@
 mod operator;
 mod steps;
 
-use crate::fixture::{ADMIN, MASTERS, SOON, World, call};
+use crate::fixture::{ADMIN, Fixture, MASTERS, SOON, call};
 use domain::mode::Mode;
 use harness::{Admin, Caller, Cli, CliOutput, Role, SeedAccount, TEST_PASSWORD, eventually, words};
 use serde_json::{Value, json};
@@ -70,8 +70,8 @@ impl LookupKind {
 }
 
 /// Index of the master that held `key` when the cluster started.
-pub fn holder(world: &World, key: &str) -> usize {
-    let slot = usize::from(world.cluster.slot(key));
+pub fn holder(fixture: &Fixture, key: &str) -> usize {
+    let slot = usize::from(fixture.cluster.slot(key));
     let begins = |at: usize| at * SLOTS / MASTERS;
     (0..MASTERS)
         .find(|at| (begins(*at)..begins(at + 1)).contains(&slot))
@@ -79,15 +79,15 @@ pub fn holder(world: &World, key: &str) -> usize {
 }
 
 /// A key that the master at `node` held when the cluster started.
-pub fn key_on(world: &World, node: usize) -> String {
-    named_on(world, node, "key", str::to_owned)
+pub fn key_on(fixture: &Fixture, node: usize) -> String {
+    named_on(fixture, node, "key", str::to_owned)
 }
 
 /// A name whose look-up the master at `node` held when the cluster started.
-fn named_on(world: &World, node: usize, prefix: &str, lookup: impl Fn(&str) -> String) -> String {
+fn named_on(fixture: &Fixture, node: usize, prefix: &str, lookup: impl Fn(&str) -> String) -> String {
     for _ in 0..TRIES {
         let name = format!("{prefix}{}", fresh_number());
-        if holder(world, &lookup(&name)) == node {
+        if holder(fixture, &lookup(&name)) == node {
             return name;
         }
     }
@@ -109,8 +109,8 @@ struct Tenant {
 }
 
 /// The servers, and an account for the look-ups of each master.
-pub struct Fixture<'a> {
-    world: &'a World,
+pub struct LookupFixture<'a> {
+    fixture: &'a Fixture,
     admin: &'a Admin,
     durability: &'a str,
     /// `store.timeout_ms` of command lines.
@@ -118,11 +118,11 @@ pub struct Fixture<'a> {
     tenants: Vec<Tenant>,
 }
 
-impl<'a> Fixture<'a> {
-    pub async fn new(world: &'a World, admin: &'a Admin, durability: &'a str) -> Self {
+impl<'a> LookupFixture<'a> {
+    pub async fn new(fixture: &'a Fixture, admin: &'a Admin, durability: &'a str) -> Self {
         let mut tenants = Vec::new();
         for node in 0..MASTERS {
-            let account = world.account_on((node + 1) % MASTERS).await;
+            let account = fixture.account_on((node + 1) % MASTERS).await;
             let test = admin.caller(&account.api_key(Mode::Test).await);
             assert_eq!(test.get("/v1/wallet").await.status, 200, "it opens the wallet");
             tenants.push(Tenant {
@@ -133,7 +133,7 @@ impl<'a> Fixture<'a> {
             });
         }
         Self {
-            world,
+            fixture,
             admin,
             durability,
             timeout_ms: "1000",
@@ -148,7 +148,7 @@ impl<'a> Fixture<'a> {
     }
 
     fn run(&self, line: &str, stdin: &str) -> CliOutput {
-        let cli = Cli::new(ADMIN, self.world.cluster.url())
+        let cli = Cli::new(ADMIN, self.fixture.cluster.url())
             .env("TOLLGATE_STORE__DURABILITY", self.durability)
             .env("TOLLGATE_STORE__DURABILITY_TIMEOUT_MS", "700")
             .env("TOLLGATE_STORE__TIMEOUT_MS", self.timeout_ms);
@@ -158,7 +158,7 @@ impl<'a> Fixture<'a> {
 
     async fn get(&self, key: &str) -> String {
         let found: Option<String> = eventually("a reply of the store", SOON, async || {
-            self.world.store.command(redis::cmd("GET").arg(key)).await.ok()
+            self.fixture.store.command(redis::cmd("GET").arg(key)).await.ok()
         })
         .await;
         found.unwrap_or_default()
@@ -167,7 +167,7 @@ impl<'a> Fixture<'a> {
     /// The Redis type of a key.
     async fn get_type(&self, key: &str) -> String {
         eventually("a reply of the store", SOON, async || {
-            self.world.store.command(redis::cmd("TYPE").arg(key)).await.ok()
+            self.fixture.store.command(redis::cmd("TYPE").arg(key)).await.ok()
         })
         .await
     }
@@ -210,7 +210,7 @@ impl<'a> Fixture<'a> {
 }
 
 pub struct Change<'a> {
-    fixture: &'a Fixture<'a>,
+    lookup_fixture: &'a LookupFixture<'a>,
     kind: LookupKind,
     /// The master that has the look-up, unless its name is random.
     node: usize,
@@ -226,19 +226,19 @@ pub struct Change<'a> {
 
 impl<'a> Change<'a> {
     /// Takes the steps before the change.
-    pub async fn prepare(fixture: &'a Fixture<'a>, kind: LookupKind, node: usize) -> Self {
+    pub async fn prepare(lookup_fixture: &'a LookupFixture<'a>, kind: LookupKind, node: usize) -> Self {
         let name = match kind {
             Account | User | Invited | Removed => {
                 let lookup = |name: &str| keys::user_lookup(&email(name));
-                email(&named_on(fixture.world, node, "user", lookup))
+                email(&named_on(lookup_fixture.fixture, node, "user", lookup))
             }
-            Pending => named_on(fixture.world, node, "reference", keys::deposit_lookup),
+            Pending => named_on(lookup_fixture.fixture, node, "reference", keys::deposit_lookup),
             ApiKey | VirtualKey => String::new(),
             Block => operator::range(fresh_number()),
             Prices => format!("model-{}", fresh_number()),
         };
         let mut change = Self {
-            fixture,
+            lookup_fixture,
             kind,
             node,
             name,
@@ -255,7 +255,7 @@ impl<'a> Change<'a> {
     }
 
     fn tenant(&self) -> &Tenant {
-        &self.fixture.tenants[self.node]
+        &self.lookup_fixture.tenants[self.node]
     }
 
     pub fn name(&self) -> String {
@@ -265,12 +265,12 @@ impl<'a> Change<'a> {
     fn create_user(&self) -> CliOutput {
         let (account, email) = (&self.tenant().account.id, &self.name);
         let line = format!("user create --account {account} --email {email} --role viewer --password-stdin");
-        self.fixture.run(&line, PASSWORD)
+        self.lookup_fixture.run(&line, PASSWORD)
     }
 
     async fn invite(&self) -> String {
         let owner = self
-            .fixture
+            .lookup_fixture
             .admin
             .sign_in(&self.tenant().owner, TEST_PASSWORD)
             .await;
@@ -285,23 +285,23 @@ impl<'a> Change<'a> {
 
     /// Sends the change once. Returns whether it was acknowledged.
     pub async fn send(&mut self) -> bool {
-        let (tenant, name, admin) = (self.tenant(), &self.name, self.fixture.admin);
+        let (tenant, name, admin) = (self.tenant(), &self.name, self.lookup_fixture.admin);
         let account = &tenant.account.id;
         let made = match self.kind {
             Account => {
                 let line = format!(
                     "account create --name {name} --plan enterprise --owner-email {name} --owner-password-stdin"
                 );
-                done(&self.fixture.run(&line, PASSWORD), "accountId")
+                done(&self.lookup_fixture.run(&line, PASSWORD), "accountId")
             }
             User => done(&self.create_user(), "userId"),
             Removed => {
                 let line = format!("user remove --account {account} --email {name}");
-                done(&self.fixture.run(&line, ""), "email")
+                done(&self.lookup_fixture.run(&line, ""), "email")
             }
             ApiKey => {
                 let line = format!("api-key create --account {account} --mode test");
-                done(&self.fixture.run(&line, ""), "key")
+                done(&self.lookup_fixture.run(&line, ""), "key")
             }
             Block | Prices => self.send_as_operator(),
             Invited => {
@@ -353,10 +353,10 @@ impl<'a> Change<'a> {
     /// Whether the look-up of an acknowledged change was on the master at `node`, and the account was not.
     pub fn is_on(&self, node: usize) -> bool {
         let made = self.made.as_deref().expect("an acknowledged change");
-        let world = self.fixture.world;
+        let fixture = self.lookup_fixture.fixture;
         let is_account_there =
-            self.kind == Account && holder(world, &keys::AccountKeys::new(made).record()) == node;
-        holder(world, &self.lookup()) == node && !is_account_there
+            self.kind == Account && holder(fixture, &keys::AccountKeys::new(made).record()) == node;
+        holder(fixture, &self.lookup()) == node && !is_account_there
     }
 
     pub const fn kind(&self) -> LookupKind {
@@ -373,16 +373,16 @@ impl<'a> Change<'a> {
 
     /// Returns a description if requests no longer find an acknowledged change.
     pub async fn lacks(&self) -> Option<String> {
-        let (fixture, name) = (self.fixture, self.name());
+        let (lookup_fixture, name) = (self.lookup_fixture, self.name());
         let made = self.made.as_deref().expect("an acknowledged change");
         let login = async || {
             let body = json!({ "email": self.name, "password": PASSWORD });
-            let reply = fixture.admin.login(&body).await;
+            let reply = lookup_fixture.admin.login(&body).await;
             (reply.status != 200).then(|| format!("{name}: {}", reply.text()))
         };
         match self.kind {
             Account => {
-                let list = fixture.run("account list", "");
+                let list = lookup_fixture.run("account list", "");
                 let listed = list.stdout.matches(made).count();
                 if listed != 1 {
                     return Some(format!("{name}: {made} is listed {listed} times"));
@@ -391,7 +391,7 @@ impl<'a> Change<'a> {
             }
             User | Invited => login().await,
             Removed => {
-                let named = fixture.get(&self.lookup()).await;
+                let named = lookup_fixture.get(&self.lookup()).await;
                 (!named.is_empty()).then(|| format!("{name}: still leads to {named}"))
             }
             Pending => {
@@ -400,17 +400,17 @@ impl<'a> Change<'a> {
                     false => String::new(),
                 };
                 let line = format!("deposit confirm --reference {}{account}", self.name);
-                let outputs = [fixture.run(&line, ""), fixture.run(&line, "")];
+                let outputs = [lookup_fixture.run(&line, ""), lookup_fixture.run(&line, "")];
                 let failed = outputs.iter().find(|output| output.code != Some(0));
                 failed.map(|output| format!("{name}: {output:?}"))
             }
             ApiKey => {
-                let reply = fixture.admin.caller(made).get("/v1/wallet").await;
+                let reply = lookup_fixture.admin.caller(made).get("/v1/wallet").await;
                 (reply.status != 200).then(|| format!("{name}: {}", reply.text()))
             }
             // The agent has no provider key: the denial comes after the key is recognised.
             VirtualKey => {
-                let reply = fixture.world.edges[0].caller(made).chat(call("n")).await;
+                let reply = lookup_fixture.fixture.edges[0].caller(made).chat(call("n")).await;
                 (reply.status != 403).then(|| format!("{name}: {}", reply.text()))
             }
             Block | Prices => (!self.is_in_force()).then(|| format!("{name}: not in force")),
@@ -429,7 +429,7 @@ impl<'a> Change<'a> {
             }
             Removed => {
                 let line = format!("user remove --account {account} --email {}", self.name);
-                let again = self.fixture.run(&line, "");
+                let again = self.lookup_fixture.run(&line, "");
                 assert!(again.stdout.contains("lookupRepaired"), "{again:?}");
             }
             Pending => self.is_recovered = true,

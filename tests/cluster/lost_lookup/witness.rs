@@ -4,7 +4,7 @@
 
 use super::lose;
 use crate::deposits::Depositor;
-use crate::fixture::{ADMIN, MASTERS, SOON, World, accept};
+use crate::fixture::{ADMIN, Fixture, MASTERS, SOON, accept};
 use domain::mode::Mode;
 use harness::{Cli, SeedAccount, eventually};
 use serde_json::{Value, json};
@@ -21,10 +21,10 @@ fn witness_key(account: &SeedAccount) -> String {
 }
 
 /// An account on one master whose witness is on another.
-async fn witnessed_account(world: &World, own: usize, witness: usize) -> SeedAccount {
+async fn witnessed_account(fixture: &Fixture, own: usize, witness: usize) -> SeedAccount {
     for _ in 0..TRIES {
-        let account = world.account_on(own).await;
-        if holder(world, &witness_key(&account)) == witness {
+        let account = fixture.account_on(own).await;
+        if holder(fixture, &witness_key(&account)) == witness {
             return account;
         }
     }
@@ -32,7 +32,7 @@ async fn witnessed_account(world: &World, own: usize, witness: usize) -> SeedAcc
 }
 
 /// The account's version in its record, and in its witness.
-async fn versions(world: &World, account: &SeedAccount) -> (String, String) {
+async fn versions(fixture: &Fixture, account: &SeedAccount) -> (String, String) {
     let fields = redis::cmd("HMGET")
         .arg(account.keys.record())
         .arg(&["generation", "version"])
@@ -42,15 +42,15 @@ async fn versions(world: &World, account: &SeedAccount) -> (String, String) {
         .arg(&account.id)
         .clone();
     eventually("versions", SOON, async || {
-        let record: Vec<String> = world.store.command(&fields).await.ok()?;
-        let witness: Option<String> = world.store.command(&witness).await.ok()?;
+        let record: Vec<String> = fixture.store.command(&fields).await.ok()?;
+        let witness: Option<String> = fixture.store.command(&witness).await.ok()?;
         Some((record.join(" "), witness.unwrap_or_default()))
     })
     .await
 }
 
-fn check(world: &World) -> (Option<i32>, Value) {
-    let output = Cli::new(ADMIN, world.cluster.url()).run(&["ledger", "check", "--json"]);
+fn check(fixture: &Fixture) -> (Option<i32>, Value) {
+    let output = Cli::new(ADMIN, fixture.cluster.url()).run(&["ledger", "check", "--json"]);
     (
         output.code,
         serde_json::from_str(&output.stdout).expect("a document"),
@@ -60,63 +60,63 @@ fn check(world: &World) -> (Option<i32>, Value) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn a_lost_witness_loses_nothing_and_is_written_again() {
-    let world = World::start(1).await;
-    let own = (world.home() + 1) % MASTERS;
-    let witness = (world.home() + 2) % MASTERS;
-    let account = witnessed_account(&world, own, witness).await;
+    let fixture = Fixture::start(1).await;
+    let own = (fixture.home() + 1) % MASTERS;
+    let witness = (fixture.home() + 2) % MASTERS;
+    let account = witnessed_account(&fixture, own, witness).await;
     let key = account.api_key(Mode::Test).await;
-    let (safe, quick) = (world.admin("auto"), world.admin("async"));
+    let (safe, quick) = (fixture.admin("auto"), fixture.admin("async"));
     let depositor = Depositor {
         account: account.clone(),
         caller: safe.caller(&key),
     };
     depositor.must_deposit("before").await;
-    let replica = world.cluster.replica_of(witness);
-    world.cluster.wait_in_step(replica);
-    let (before, witnessed) = versions(&world, &account).await;
+    let replica = fixture.cluster.replica_of(witness);
+    fixture.cluster.wait_in_step(replica);
+    let (before, witnessed) = versions(&fixture, &account).await;
     assert_eq!(before, witnessed);
 
     // The replica of the witness does not receive the account's version after this deposit.
-    world.cluster.cut_off(replica);
+    fixture.cluster.cut_off(replica);
     depositor.must_deposit("acknowledged").await;
-    lose(&world, &safe, witness).await;
-    let (now, witnessed) = versions(&world, &account).await;
+    lose(&fixture, &safe, witness).await;
+    let (now, witnessed) = versions(&fixture, &account).await;
     assert_eq!(witnessed, before, "the witness lost the last change");
     assert_ne!(now, before, "and the account did not");
-    let young = world.admin("auto");
+    let young = fixture.admin("auto");
     for server in [&safe, &young] {
         let reply = server.caller(&key).get("/v1/wallet").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         assert_eq!(reply.json()["user_wallet"]["usdc"], json!(2), "{}", reply.text());
     }
-    let (code, document) = check(&world);
+    let (code, document) = check(&fixture);
     assert_eq!(code, Some(0), "{document}");
 
     // The next change writes the witness, which shows what the account loses from now on.
     depositor.must_deposit("next").await;
-    let (now, witnessed) = versions(&world, &account).await;
+    let (now, witnessed) = versions(&fixture, &account).await;
     assert_eq!(now, witnessed);
-    let replica = world.cluster.replica_of(own);
-    world.cluster.wait_in_step(replica);
-    world.cluster.cut_off(replica);
+    let replica = fixture.cluster.replica_of(own);
+    fixture.cluster.wait_in_step(replica);
+    fixture.cluster.cut_off(replica);
     let hasty = Depositor {
         account: account.clone(),
         caller: quick.caller(&key),
     };
     hasty.must_deposit("lost").await;
-    lose(&world, &safe, own).await;
-    let (_, document) = check(&world);
+    lose(&fixture, &safe, own).await;
+    let (_, document) = check(&fixture);
     let violations = document["violations"].as_array().expect("a list");
     let named = violations.iter().any(|violation| {
         violation["invariant"] == json!("versions") && violation["records"].to_string().contains(&account.id)
     });
     assert!(named, "{document}");
-    let stranger = world.admin("auto");
+    let stranger = fixture.admin("auto");
     let reply = stranger.caller(&key).get("/v1/wallet").await;
     assert_eq!(reply.status, 503, "{}", reply.text());
     assert!(stranger.logs().contains("lost writes"), "{}", stranger.logs());
 
-    accept(&world, &account);
+    accept(&fixture, &account);
     for (reference, balance) in [("next", 3), ("lost", 4), ("lost", 4)] {
         depositor.must_deposit(reference).await;
         assert_eq!(depositor.balance().await, json!(balance), "{reference}");

@@ -3,7 +3,7 @@
 use super::kind::ChangeKind::*;
 use super::kind::{AGENT_FUNDS, Balances, ChangeKind, FUNDS, MOVED, SPENT, Victim};
 use super::party::{Party, done};
-use crate::fixture::{MASTERS, SOON, World};
+use crate::fixture::{Fixture, MASTERS, SOON};
 use harness::{Admin, Cli, eventually, until, words};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ pub struct Row {
 impl Row {
     /// Makes the accounts and takes all steps but the last. `operator` is the command line for the operator's steps.
     pub async fn prepare(
-        (world, admin, operator): (&World, &Admin, &Cli),
+        (fixture, admin, operator): (&Fixture, &Admin, &Cli),
         (kind, victim): (ChangeKind, Victim),
         node: usize,
     ) -> Self {
@@ -52,11 +52,11 @@ impl Row {
         } else {
             FUNDS
         };
-        let payer = Party::new(world, admin, nodes[0])
+        let payer = Party::new(fixture, admin, nodes[0])
             .await
             .with_agent(threshold)
             .await;
-        let payee = Party::new(world, admin, nodes[1]).await;
+        let payee = Party::new(fixture, admin, nodes[1]).await;
         let mut row = Self {
             kind,
             victim,

@@ -1,7 +1,7 @@
 //! The accounts that take part in a change.
 
 use super::kind::{AGENT_FUNDS, FUNDS};
-use crate::fixture::World;
+use crate::fixture::Fixture;
 use domain::mode::Mode;
 use harness::{Admin, Caller, Reply, SeedAccount};
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ pub struct Party {
 }
 
 impl Party {
-    pub async fn new(world: &World, admin: &Admin, node: usize) -> Self {
-        let account = world.account_on(node).await;
+    pub async fn new(fixture: &Fixture, admin: &Admin, node: usize) -> Self {
+        let account = fixture.account_on(node).await;
         let key = account.api_key(Mode::Test).await;
         let caller = admin.caller(&key);
         let funds = json!({ "wallet": "user", "amount": FUNDS, "reference": "funds" });

@@ -27,7 +27,7 @@ async fn a_key_that_is_echoed_in_a_stream_is_removed_whatever_its_prefix() {
         three.zeta.set(move |_| answer.clone());
         let mut sent = body("gpt-4");
         sent["stream"] = json!(true);
-        let edge = three.stage.edge.addr();
+        let edge = three.fixture.edge.addr();
         let mut stream = EventStream::open(edge, "/v1/chat/completions", &actor.key, "", sent).await;
         assert_eq!(last(&three.zeta).header("api-key"), Some(ZETA_KEY));
         let expected = format!("data: {text}\n\nevent: error\ndata: {clean}\n\ndata: [DONE]\n\n");
@@ -48,7 +48,7 @@ async fn each_upstream_has_its_own_deadlines_of_streams() {
     let open = async |model: &str| {
         let mut sent = body(model);
         sent["stream"] = json!(true);
-        let edge = three.stage.edge.addr();
+        let edge = three.fixture.edge.addr();
         EventStream::open(edge, "/v1/chat/completions", &actor.key, "", sent).await
     };
     let text = json!({ "choices": [{ "index": 0, "delta": { "content": "hello" } }] }).to_string();
@@ -65,7 +65,7 @@ async fn each_upstream_has_its_own_deadlines_of_streams() {
             ),
         }
     }
-    let entry = format!("{:?}", three.stage.last_entry(&actor).await);
+    let entry = format!("{:?}", three.fixture.last_entry(&actor).await);
     assert!(entry.contains("first_byte_timeout"), "{entry}");
     let stream = Answer::stream(slow);
     three.zeta.set(move |_| stream.clone());

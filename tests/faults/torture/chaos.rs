@@ -1,7 +1,7 @@
 //! Random faults of the store, the wire and one of the edges.
 
-use super::Site;
-use crate::fixture::{Stage, sha};
+use super::EdgeSetup;
+use crate::fixture::{Fixture, sha};
 use harness::{Edge, SeededRandom, Wire};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use store::call::void::VOID;
 
 pub struct Chaos {
     pub dice: SeededRandom,
-    pub stage: Arc<Stage>,
+    pub fixture: Arc<Fixture>,
     /// The wire of the edge that is not killed.
     pub wire: Arc<Wire>,
     /// Location of the edge that is killed.
-    pub site: Arc<Site>,
+    pub setup: Arc<EdgeSetup>,
     pub shaky: Edge,
 }
 
@@ -35,16 +35,16 @@ impl Chaos {
     async fn strike(&mut self, kind: u64) {
         match kind {
             0 => {
-                self.stage.redis.pause();
+                self.fixture.redis.pause();
                 self.dice.sleep(100, 1500).await;
-                self.stage.redis.resume();
+                self.fixture.redis.resume();
             }
             1 => {
-                self.stage.redis.kill9();
+                self.fixture.redis.kill9();
                 self.dice.sleep(50, 800).await;
                 tokio::task::block_in_place(|| {
-                    self.stage.redis.restart();
-                    self.stage.redis.rewrite_if_torn();
+                    self.fixture.redis.restart();
+                    self.fixture.redis.rewrite_if_torn();
                 });
             }
             2 => self.wire.cut(),
@@ -74,18 +74,18 @@ impl Chaos {
             _ => {
                 self.shaky.kill9();
                 self.dice.sleep(50, 500).await;
-                self.shaky = tokio::task::block_in_place(|| self.site.start());
+                self.shaky = tokio::task::block_in_place(|| self.setup.start());
             }
         }
         // Now and then the store forgets its scripts as well.
         if self.dice.percent(20) {
-            let _ = self.stage.redis.try_command::<String>(&["SCRIPT", "FLUSH"]);
+            let _ = self.fixture.redis.try_command::<String>(&["SCRIPT", "FLUSH"]);
         }
     }
 
     /// Ends all faults.
     pub async fn heal(&mut self) {
-        self.stage.redis.resume();
+        self.fixture.redis.resume();
         self.wire.heal();
         self.wire.cut();
         tokio::task::yield_now().await;

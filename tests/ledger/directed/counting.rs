@@ -25,21 +25,21 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
 /// The oldest keys are within the plan's limit; a revoked one does not count.
 async fn ranks(bench: &Bench<'_>) -> Checked {
     for limit in 0..=5 {
-        let mut world = bench.installed().await?;
+        let mut fixture = bench.installed().await?;
         for revoke in [false, true] {
             if revoke {
-                world.change(|model| drop(model.active.remove(1))).await?;
+                fixture.change(|model| drop(model.active.remove(1))).await?;
             }
             for key in KEYS {
-                let mut call = world.call(1);
+                let mut call = fixture.call(1);
                 key.clone_into(&mut call.key_id);
                 call.plan.active_virtual_keys = Some(limit);
-                world.authorize(&call).await?;
-                call = world.call(1);
+                fixture.authorize(&call).await?;
+                call = fixture.call(1);
                 key.clone_into(&mut call.key_id);
                 call.plan.active_virtual_keys = Some(limit);
                 call.estimate = None;
-                world.authorize(&call).await?;
+                fixture.authorize(&call).await?;
             }
         }
     }
@@ -48,14 +48,14 @@ async fn ranks(bench: &Bench<'_>) -> Checked {
 
 async fn rates(bench: &Bench<'_>) -> Checked {
     for limit in 0..=3 {
-        let mut world = bench.installed().await?;
+        let mut fixture = bench.installed().await?;
         for request in 0..5 {
-            let mut call = world.call(1);
+            let mut call = fixture.call(1);
             call.plan.proxy_requests_per_minute = Some(limit);
             if request == 1 {
                 call.estimate = None;
             }
-            world.authorize(&call).await?;
+            fixture.authorize(&call).await?;
         }
     }
     Ok(())
@@ -64,31 +64,31 @@ async fn rates(bench: &Bench<'_>) -> Checked {
 /// Beyond the rate ten denials of a reason have a line each; the others are counted, also when the plan changes
 /// meanwhile.
 async fn counted(bench: &Bench<'_>) -> Checked {
-    let mut world = bench.installed().await?;
+    let mut fixture = bench.installed().await?;
     for request in 0..40_u64 {
-        let mut call = world.call_in("r", 1);
+        let mut call = fixture.call_in("r", 1);
         KEYS[1].clone_into(&mut call.key_id);
         call.plan.proxy_requests_per_minute = Some(if request < 8 { 2 } else { 3 });
         call.plan.active_virtual_keys = (request % 3 == 2).then_some(1);
         if request % 5 == 4 {
             call.estimate = None;
         }
-        world.authorize(&call).await?;
+        fixture.authorize(&call).await?;
     }
-    let mut of_another = world.call(1);
+    let mut of_another = fixture.call(1);
     of_another.plan.proxy_requests_per_minute = Some(0);
     for _ in 0..12 {
         let mut call = of_another.clone();
         call.name.allow_id.push('x');
-        world.authorize(&call).await?;
+        fixture.authorize(&call).await?;
     }
     // A key beyond the plan's limit, but within its rate, has a line for each denial.
-    let mut world = bench.installed().await?;
+    let mut fixture = bench.installed().await?;
     for _ in 0..12 {
-        let mut call = world.call(1);
+        let mut call = fixture.call(1);
         call.plan.active_virtual_keys = Some(0);
         call.plan.proxy_requests_per_minute = Some(12);
-        world.authorize(&call).await?;
+        fixture.authorize(&call).await?;
     }
     Ok(())
 }
@@ -96,36 +96,38 @@ async fn counted(bench: &Bench<'_>) -> Checked {
 /// A window becomes a record once, after its end, and only if its count is the stored one.
 async fn recorded(bench: &Bench<'_>) -> Checked {
     let now = clock::now_ms();
-    let mut world = bench.world();
+    let mut fixture = bench.fixture();
     let name = |key: &str| format!("rate_limited {ACCOUNT} a {key}");
     for (key, ends_ms) in [("vk_1", now - 10), ("vk_2", now + 3_600_000), ("vk_3", now - 10)] {
         let (ends, name) = (Window::at(ends_ms), name(key));
-        world.model.counted.push(model::Counted {
+        fixture.model.counted.push(model::Counted {
             ends,
             name,
             count: 14,
         });
     }
-    world.install().await?;
+    fixture.install().await?;
     let window = |key: &str, ends_ms: u64, count: u64| {
         Counted::parse(&format!("{ends_ms} {}", name(key)), &count.to_string()).ok_or("a window")
     };
     let first = window("vk_1", now - 10, 14)?;
-    world.record_window(&window("vk_1", now - 10, 13)?, None).await?;
-    world.record_window(&first, None).await?;
-    world.record_window(&first, None).await?;
+    fixture
+        .record_window(&window("vk_1", now - 10, 13)?, None)
+        .await?;
+    fixture.record_window(&first, None).await?;
+    fixture.record_window(&first, None).await?;
     let later = window("vk_2", now + 3_600_000, 14)?;
-    world.record_window(&later, None).await?;
-    world.record_window(&later, Some(later.ends_ms - 1)).await?;
-    world.record_window(&later, Some(later.ends_ms)).await
+    fixture.record_window(&later, None).await?;
+    fixture.record_window(&later, Some(later.ends_ms - 1)).await?;
+    fixture.record_window(&later, Some(later.ends_ms)).await
 }
 
 /// The minute opens at the first request and is not moved by the next ones.
 async fn rate_windows(bench: &Bench<'_>) -> Checked {
-    let mut world = bench.installed().await?;
+    let mut fixture = bench.installed().await?;
     for _ in 0..3 {
-        let call = world.call_in("r", 1);
-        world.authorize(&call).await?;
+        let call = fixture.call_in("r", 1);
+        fixture.authorize(&call).await?;
         tokio::time::sleep(Duration::from_millis(3)).await;
     }
     Ok(())
@@ -143,21 +145,21 @@ async fn windows_of_a_clock_that_was_ahead(bench: &Bench<'_>) -> Checked {
         (36_000_000, 1),
     ] {
         let opened = clock::now_ms() + 5_000;
-        let mut world = bench.world();
-        let key = world.model.keys.entry(KEYS[0].to_owned()).or_default();
+        let mut fixture = bench.fixture();
+        let key = fixture.model.keys.entry(KEYS[0].to_owned()).or_default();
         key.rate = Some((3, Window::at(opened)));
-        world.install().await?;
+        fixture.install().await?;
         // The first call is exact to the millisecond; the others use the real clock, seconds before the window opens.
         let at_ms = opened - ahead_ms;
-        (world.clock_ms, world.model.period) = (Some(at_ms), Period::at(at_ms));
+        (fixture.clock_ms, fixture.model.period) = (Some(at_ms), Period::at(at_ms));
         for estimate in [Some(1), None, Some(1), Some(1)] {
-            let mut call = world.call(1);
+            let mut call = fixture.call(1);
             call.plan.proxy_requests_per_minute = Some(limit);
             if estimate.is_none() {
                 call.estimate = None;
             }
-            world.authorize(&call).await?;
-            (world.clock_ms, world.model.period) = (None, bench.period);
+            fixture.authorize(&call).await?;
+            (fixture.clock_ms, fixture.model.period) = (None, bench.period);
         }
     }
     Ok(())
@@ -166,12 +168,12 @@ async fn windows_of_a_clock_that_was_ahead(bench: &Bench<'_>) -> Checked {
 /// An agent takes one of the plan's slots with its first approved call of the month and keeps it.
 async fn agents(bench: &Bench<'_>) -> Checked {
     for limit in 0..=4 {
-        let mut world = bench.installed().await?;
+        let mut fixture = bench.installed().await?;
         for agent in ["a", "b", "a", "c", "b", "a", "c"] {
-            let mut call = world.call(0);
+            let mut call = fixture.call(0);
             agent.clone_into(&mut call.name.agent);
             call.plan.cap_agents_per_month = Some(limit);
-            world.authorize(&call).await?;
+            fixture.authorize(&call).await?;
         }
     }
     Ok(())
@@ -179,35 +181,35 @@ async fn agents(bench: &Bench<'_>) -> Checked {
 
 /// The store must not be behind the version that the edge has seen.
 async fn staleness(bench: &Bench<'_>) -> Checked {
-    let mut world = bench.world();
-    (world.model.generation, world.model.version) = (5, 5);
-    world.install().await?;
+    let mut fixture = bench.fixture();
+    (fixture.model.generation, fixture.model.version) = (5, 5);
+    fixture.install().await?;
     for generation in [4, 5, 6, 10] {
         for version in [0, 4, 5, 6, 7, 10] {
-            let mut call = world.call(1);
+            let mut call = fixture.call(1);
             // The second approval raises the version beyond the one above.
             call.view = AccountView {
                 generation,
-                version: version + world.model.version - 5,
+                version: version + fixture.model.version - 5,
                 ..call.view
             };
-            world.authorize(&call).await?;
+            fixture.authorize(&call).await?;
             call.view.version = version;
-            world.authorize(&call).await?;
+            fixture.authorize(&call).await?;
         }
     }
-    let mut call = world.call(1);
+    let mut call = fixture.call(1);
     call.view.plan = "p1".to_owned();
-    world.authorize(&call).await?;
-    world.change(|model| model.plan = "p1".to_owned()).await?;
-    call.view = world.model.view();
-    world.authorize(&call).await
+    fixture.authorize(&call).await?;
+    fixture.change(|model| model.plan = "p1".to_owned()).await?;
+    call.view = fixture.model.view();
+    fixture.authorize(&call).await
 }
 
 /// A missing or incomplete account means that the store lost writes.
 async fn lost_accounts(bench: &Bench<'_>) -> Checked {
     for lost in ["generation", "plan", "everything"] {
-        let mut world = bench.installed().await?;
+        let mut fixture = bench.installed().await?;
         let record = store::keys::AccountKeys::new(crate::fixture::ACCOUNT).record();
         let mut command = redis::cmd("HDEL");
         command.arg(&record).arg(lost);
@@ -216,7 +218,7 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
         }
         let gone: Result<i64, _> = bench.scripts.store.command(&command).await;
         gone.map_err(|error| format!("{error:?}"))?;
-        let call = world.call(1);
+        let call = fixture.call(1);
         let plan = unlimited();
         let request = store::call::authorize::Authorize {
             name: &call.name,
@@ -234,19 +236,19 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
 }
 
 async fn provider_keys(bench: &Bench<'_>) -> Checked {
-    let mut world = bench.installed().await?;
+    let mut fixture = bench.installed().await?;
     let keys = store::keys::AccountKeys::new(crate::fixture::ACCOUNT);
     let agent = keys.live().agent("a");
     for field in ["pk_id:openai", "pk_sealed:openai"] {
-        world.install().await?;
+        fixture.install().await?;
         let gone: Result<i64, _> = bench
             .scripts
             .store
             .command(redis::cmd("HDEL").arg(&agent).arg(field))
             .await;
         gone.map_err(|error| format!("{error:?}"))?;
-        let call = world.call(1);
-        let mut model = world.model.clone();
+        let call = fixture.call(1);
+        let mut model = fixture.model.clone();
         if let Some(agent) = model.agents.get_mut("a") {
             agent.no_provider_key = true;
             let other = if field.starts_with("pk_id") {
@@ -256,12 +258,12 @@ async fn provider_keys(bench: &Bench<'_>) -> Checked {
             };
             agent.extra.insert(other.0.to_owned(), other.1.to_owned());
         }
-        std::mem::swap(&mut world.model, &mut model);
-        world.authorize(&call).await?;
-        std::mem::swap(&mut world.model, &mut model);
+        std::mem::swap(&mut fixture.model, &mut model);
+        fixture.authorize(&call).await?;
+        std::mem::swap(&mut fixture.model, &mut model);
     }
-    let mut call = world.call(1);
+    let mut call = fixture.call(1);
     call.name.agent = "nobody".to_owned();
-    world.install().await?;
-    world.authorize(&call).await
+    fixture.install().await?;
+    fixture.authorize(&call).await
 }

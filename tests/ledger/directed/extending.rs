@@ -5,7 +5,7 @@ mod counters;
 
 use super::Bench;
 use super::preconditions::{GAUGES, Gauge, before, policy, set_policy};
-use crate::fixture::{AGENTS, Checked, KEYS, LONG, World, open_cap, usd};
+use crate::fixture::{AGENTS, Checked, Fixture, KEYS, LONG, open_cap, usd};
 use crate::model::{Call, Charge, ChargeState, Extension, Model, NO_CHECKS};
 use crate::snapshot::Window;
 use domain::cap::CapPolicy;
@@ -31,26 +31,26 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
     counters::all(bench).await
 }
 
-async fn approved(world: &mut World<'_>, named: bool) -> Result<Call, String> {
+async fn approved(fixture: &mut Fixture<'_>, named: bool) -> Result<Call, String> {
     let call = if named {
-        world.call_in("r", FROM)
+        fixture.call_in("r", FROM)
     } else {
-        world.call(FROM)
+        fixture.call(FROM)
     };
-    world.approve(&call).await?;
+    fixture.approve(&call).await?;
     Ok(call)
 }
 
 /// Sets the limit of a gauge: in the policy of agent `a`, or in the plan that the extension names.
-async fn limit(world: &mut World<'_>, extension: &mut Extension, gauge: Gauge, limit: u64) -> Checked {
+async fn limit(fixture: &mut Fixture<'_>, extension: &mut Extension, gauge: Gauge, limit: u64) -> Checked {
     if gauge == Gauge::Tracked {
         extension.plan.tracked_usd_per_month = Some(usd(limit));
         return Ok(());
     }
-    world
+    fixture
         .change(|model| set_policy(model, policy(gauge, limit)))
         .await?;
-    extension.view = world.model.view();
+    extension.view = fixture.model.view();
     Ok(())
 }
 
@@ -60,11 +60,11 @@ async fn limits(bench: &Bench<'_>) -> Checked {
             for by in [1, BY] {
                 let sum = used + FROM + by;
                 for most in [0, sum - 1, sum, sum + 1] {
-                    let mut world = before(bench, gauge, i128::from(used)).await?;
-                    let call = approved(&mut world, true).await?;
-                    let mut extension = world.extension(&call, FROM + by);
-                    limit(&mut world, &mut extension, gauge, most).await?;
-                    world.extend(&extension).await?;
+                    let mut fixture = before(bench, gauge, i128::from(used)).await?;
+                    let call = approved(&mut fixture, true).await?;
+                    let mut extension = fixture.extension(&call, FROM + by);
+                    limit(&mut fixture, &mut extension, gauge, most).await?;
+                    fixture.extend(&extension).await?;
                 }
             }
         }
@@ -75,14 +75,14 @@ async fn limits(bench: &Bench<'_>) -> Checked {
 /// A call without a named run is a run by itself, also beside others.
 async fn unnamed(bench: &Bench<'_>) -> Checked {
     for most in [FROM + BY - 1, FROM + BY] {
-        let mut world = bench.installed().await?;
-        approved(&mut world, false).await?;
-        approved(&mut world, true).await?;
-        let call = approved(&mut world, false).await?;
-        let mut extension = world.extension(&call, FROM + BY);
-        limit(&mut world, &mut extension, Gauge::Run, most).await?;
-        world.extend(&extension).await?;
-        world.settle(&call.name, FROM + BY, 4).await?;
+        let mut fixture = bench.installed().await?;
+        approved(&mut fixture, false).await?;
+        approved(&mut fixture, true).await?;
+        let call = approved(&mut fixture, false).await?;
+        let mut extension = fixture.extension(&call, FROM + BY);
+        limit(&mut fixture, &mut extension, Gauge::Run, most).await?;
+        fixture.extend(&extension).await?;
+        fixture.settle(&call.name, FROM + BY, 4).await?;
     }
     Ok(())
 }
@@ -112,20 +112,20 @@ async fn own_periods(bench: &Bench<'_>) -> Checked {
     let due = Window::at(now + 3_600_000);
     for gauge in [Gauge::Day, Gauge::Month, Gauge::Tracked] {
         for most in [FROM + 5 + BY - 1, FROM + 5 + BY] {
-            let mut world = bench.world();
-            world.model.charges = vec![
+            let mut fixture = bench.fixture();
+            fixture.model.charges = vec![
                 charge("allow_late", earlier, FROM, ChargeState::Open { due }),
                 charge("allow_before", earlier, 5, ChargeState::Settled),
                 charge("allow_today", today, 1_000, ChargeState::Settled),
             ];
-            world.install().await?;
-            let mut call = world.call(FROM);
+            fixture.install().await?;
+            let mut call = fixture.call(FROM);
             call.name.allow_id = "allow_late".to_owned();
             call.name.run = "r".to_owned();
-            let mut extension = world.extension(&call, FROM + BY);
-            limit(&mut world, &mut extension, gauge, most).await?;
-            world.extend(&extension).await?;
-            world.void(&call.name).await?;
+            let mut extension = fixture.extension(&call, FROM + BY);
+            limit(&mut fixture, &mut extension, gauge, most).await?;
+            fixture.extend(&extension).await?;
+            fixture.void(&call.name).await?;
         }
     }
     Ok(())
@@ -145,18 +145,18 @@ async fn policies(bench: &Bench<'_>) -> Checked {
     };
     for own in each(FROM + BY - 1) {
         for account in each(FROM + BY) {
-            let mut world = bench.installed().await?;
-            let call = approved(&mut world, true).await?;
+            let mut fixture = bench.installed().await?;
+            let call = approved(&mut fixture, true).await?;
             let change = |model: &mut Model| {
                 model.policy = account;
                 if let Some(agent) = model.agents.get_mut(AGENTS[0]) {
                     agent.cap = own;
                 }
             };
-            world.change(change).await?;
+            fixture.change(change).await?;
             for to in [FROM + BY, FROM + BY - 1, FROM + BY + 1] {
-                let extension = world.extension(&call, to);
-                world.extend(&extension).await?;
+                let extension = fixture.extension(&call, to);
+                fixture.extend(&extension).await?;
             }
         }
     }
@@ -192,8 +192,8 @@ const ORDER: [Refusal; 10] = [
 async fn reasons_in_order(bench: &Bench<'_>) -> Checked {
     for (at, first) in ORDER.into_iter().enumerate() {
         for second in &ORDER[at..] {
-            let mut world = bench.installed().await?;
-            let call = approved(&mut world, true).await?;
+            let mut fixture = bench.installed().await?;
+            let call = approved(&mut fixture, true).await?;
             let both = [first, *second];
             let is_there = |refusal: Refusal| both.contains(&refusal);
             let tight = |gauge: Gauge| is_there(Refusal::Limit(gauge)).then(|| usd(FROM));
@@ -214,16 +214,16 @@ async fn reasons_in_order(bench: &Bench<'_>) -> Checked {
                     });
                 }
             };
-            let plan = world.model.plan.clone();
-            world.change(change).await?;
-            let mut extension = world.extension(&call, FROM + BY);
+            let plan = fixture.model.plan.clone();
+            fixture.change(change).await?;
+            let mut extension = fixture.extension(&call, FROM + BY);
             extension.view.plan = plan;
             extension.plan.tracked_usd_per_month = tight(Gauge::Tracked);
             extension.view.version += u64::from(is_there(Refusal::Stale));
             if is_there(Refusal::Estimate) {
                 extension.from = FROM - 1;
             }
-            world.extend(&extension).await?;
+            fixture.extend(&extension).await?;
         }
     }
     Ok(())
@@ -232,128 +232,132 @@ async fn reasons_in_order(bench: &Bench<'_>) -> Checked {
 /// A store behind the version that the edge knows changes nothing.
 async fn views(bench: &Bench<'_>) -> Checked {
     for (generations, versions) in [(0, 0), (0, 1), (0, -1), (1, -1), (-1, 1), (2, -2), (-1, 0)] {
-        let mut world = bench.world();
-        (world.model.generation, world.model.version) = (5, 7);
-        world.install().await?;
-        let call = approved(&mut world, true).await?;
-        let mut extension = world.extension(&call, FROM + BY);
+        let mut fixture = bench.fixture();
+        (fixture.model.generation, fixture.model.version) = (5, 7);
+        fixture.install().await?;
+        let call = approved(&mut fixture, true).await?;
+        let mut extension = fixture.extension(&call, FROM + BY);
         let view = &mut extension.view;
         view.generation = view.generation.saturating_add_signed(generations);
         view.version = view.version.saturating_add_signed(versions);
-        world.extend(&extension).await?;
+        fixture.extend(&extension).await?;
     }
     Ok(())
 }
 
 /// Only an open hold with exactly this estimate is extended, and only once.
 async fn holds(bench: &Bench<'_>) -> Checked {
-    let mut world = bench.installed().await?;
-    let unknown = world.call_in("r", FROM);
-    let extension = world.extension(&unknown, FROM + BY);
-    world.extend(&extension).await?;
-    let call = approved(&mut world, true).await?;
+    let mut fixture = bench.installed().await?;
+    let unknown = fixture.call_in("r", FROM);
+    let extension = fixture.extension(&unknown, FROM + BY);
+    fixture.extend(&extension).await?;
+    let call = approved(&mut fixture, true).await?;
     for from in [0, 1, FROM - 1, FROM + 1, FROM * 10] {
-        let mut other = world.extension(&call, FROM * 10 + 1);
+        let mut other = fixture.extension(&call, FROM * 10 + 1);
         other.from = from;
-        world.extend(&other).await?;
+        fixture.extend(&other).await?;
     }
-    let extension = world.extension(&call, FROM + BY);
-    world.extend(&extension).await?;
+    let extension = fixture.extension(&call, FROM + BY);
+    fixture.extend(&extension).await?;
     // The repetition after a lost reply gets the same answer, even if the extension would be refused now.
-    world.extend(&extension).await?;
-    world
+    fixture.extend(&extension).await?;
+    fixture
         .change(|model| set_policy(model, policy(Gauge::Day, 1)))
         .await?;
-    world.extend(&extension).await?;
-    world.change(|model| set_policy(model, open_cap())).await?;
-    let next = world.extension(&call, FROM + 2 * BY);
-    world.extend(&next).await?;
-    world.extend(&extension).await?;
+    fixture.extend(&extension).await?;
+    fixture.change(|model| set_policy(model, open_cap())).await?;
+    let next = fixture.extension(&call, FROM + 2 * BY);
+    fixture.extend(&next).await?;
+    fixture.extend(&extension).await?;
     for below in [0, FROM] {
-        let mut below = world.extension(&call, below);
-        world.extend(&below).await?;
+        let mut below = fixture.extension(&call, below);
+        fixture.extend(&below).await?;
         below.from -= 1;
-        world.extend(&below).await?;
+        fixture.extend(&below).await?;
     }
-    world.void(&call.name).await?;
-    let extension = world.extension(&call, FROM + 3 * BY);
-    world.extend(&extension).await?;
-    let settled = approved(&mut world, false).await?;
-    world.settle(&settled.name, FROM, 4).await?;
-    let extension = world.extension(&settled, FROM + BY);
-    world.extend(&extension).await
+    fixture.void(&call.name).await?;
+    let extension = fixture.extension(&call, FROM + 3 * BY);
+    fixture.extend(&extension).await?;
+    let settled = approved(&mut fixture, false).await?;
+    fixture.settle(&settled.name, FROM, 4).await?;
+    let extension = fixture.extension(&settled, FROM + BY);
+    fixture.extend(&extension).await
 }
 
 /// Settlements with one or two possible estimates; voids and reaps of an extended hold.
 async fn ends(bench: &Bench<'_>) -> Checked {
     for named in [true, false] {
-        let mut world = bench.installed().await?;
+        let mut fixture = bench.installed().await?;
         for (extended, (estimate, extension)) in [
             (true, (FROM + BY, FROM + BY + 1)),
             (true, (FROM, FROM + BY)),
             (false, (FROM, FROM + BY)),
         ] {
-            let call = grown(&mut world, named, extended).await?;
+            let call = grown(&mut fixture, named, extended).await?;
             for wrong in [(FROM - 1, FROM + 1), (1, 0), (FROM * 10, FROM * 10 + BY)] {
-                world.settle_either(&call.name, wrong, 4).await?;
+                fixture.settle_either(&call.name, wrong, 4).await?;
             }
-            world.settle_either(&call.name, (estimate, extension), 4).await?;
-            world.settle_either(&call.name, (estimate, extension), 4).await?;
+            fixture
+                .settle_either(&call.name, (estimate, extension), 4)
+                .await?;
+            fixture
+                .settle_either(&call.name, (estimate, extension), 4)
+                .await?;
         }
-        let call = grown(&mut world, named, true).await?;
-        world.settle(&call.name, FROM, 4).await?;
-        world.settle(&call.name, FROM + BY, 30).await?;
-        let call = grown(&mut world, named, true).await?;
-        world.void(&call.name).await?;
+        let call = grown(&mut fixture, named, true).await?;
+        fixture.settle(&call.name, FROM, 4).await?;
+        fixture.settle(&call.name, FROM + BY, 30).await?;
+        let call = grown(&mut fixture, named, true).await?;
+        fixture.void(&call.name).await?;
         // A kept hold is not extended, and is corrected from its last estimate.
-        let call = approved(&mut world, named).await?;
-        let mut extension = world.extension(&call, FROM + BY);
+        let call = approved(&mut fixture, named).await?;
+        let mut extension = fixture.extension(&call, FROM + BY);
         extension.hold_life = Duration::ZERO;
-        world.extend(&extension).await?;
-        let hold = world.hold(&call);
-        world.reap(&hold).await?;
-        let mut again = world.extension(&call, FROM + 2 * BY);
+        fixture.extend(&extension).await?;
+        let hold = fixture.hold(&call);
+        fixture.reap(&hold).await?;
+        let mut again = fixture.extension(&call, FROM + 2 * BY);
         again.from = FROM + BY;
-        world.extend(&again).await?;
-        world.settle_either(&call.name, (FROM, FROM + BY), 4).await?;
+        fixture.extend(&again).await?;
+        fixture.settle_either(&call.name, (FROM, FROM + BY), 4).await?;
     }
     Ok(())
 }
 
-async fn grown(world: &mut World<'_>, named: bool, extended: bool) -> Result<Call, String> {
-    let call = approved(world, named).await?;
+async fn grown(fixture: &mut Fixture<'_>, named: bool, extended: bool) -> Result<Call, String> {
+    let call = approved(fixture, named).await?;
     if extended {
-        let extension = world.extension(&call, FROM + BY);
-        world.extend(&extension).await?;
+        let extension = fixture.extension(&call, FROM + BY);
+        fixture.extend(&extension).await?;
     }
     Ok(call)
 }
 
 /// An extension moves the deadline; a repetition does not.
 async fn deadlines(bench: &Bench<'_>) -> Checked {
-    let mut world = bench.installed().await?;
-    let mut call = world.call_in("r", FROM);
+    let mut fixture = bench.installed().await?;
+    let mut call = fixture.call_in("r", FROM);
     call.hold_life = Duration::ZERO;
-    world.approve(&call).await?;
-    let mut extension = world.extension(&call, FROM + BY);
-    world.extend(&extension).await?;
-    let hold = world.hold(&call);
-    world.reap(&hold).await?;
+    fixture.approve(&call).await?;
+    let mut extension = fixture.extension(&call, FROM + BY);
+    fixture.extend(&extension).await?;
+    let hold = fixture.hold(&call);
+    fixture.reap(&hold).await?;
     extension.hold_life = LONG * 2;
-    world.extend(&extension).await
+    fixture.extend(&extension).await
 }
 
 /// A run's record may expire before its last hold ends: it is not written again, and the run consists of this call.
 async fn forgotten_runs(bench: &Bench<'_>) -> Checked {
     for most in [FROM + BY - 1, FROM + BY] {
-        let mut world = bench.installed().await?;
-        let call = approved(&mut world, true).await?;
-        world.change(|model| model.forget_run("a", "r")).await?;
-        let mut extension = world.extension(&call, FROM + BY);
-        limit(&mut world, &mut extension, Gauge::Run, most).await?;
-        world.extend(&extension).await?;
-        let estimate = world.extension(&call, 0).from;
-        world.settle(&call.name, estimate, 4).await?;
+        let mut fixture = bench.installed().await?;
+        let call = approved(&mut fixture, true).await?;
+        fixture.change(|model| model.forget_run("a", "r")).await?;
+        let mut extension = fixture.extension(&call, FROM + BY);
+        limit(&mut fixture, &mut extension, Gauge::Run, most).await?;
+        fixture.extend(&extension).await?;
+        let estimate = fixture.extension(&call, 0).from;
+        fixture.settle(&call.name, estimate, 4).await?;
     }
     Ok(())
 }

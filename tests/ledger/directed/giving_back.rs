@@ -2,7 +2,7 @@
 
 use super::Bench;
 use super::periods::charge;
-use crate::fixture::{Checked, World, usd};
+use crate::fixture::{Checked, Fixture, usd};
 use crate::model::{Call, Charge, ChargeState, Run};
 use crate::snapshot::Window;
 use domain::period::Period;
@@ -18,44 +18,44 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
 }
 
 /// A call of `agent` on a plan with one slot.
-fn call(world: &mut World<'_>, agent: &str, run: &str) -> Call {
-    let mut call = world.call_in(run, 10);
+fn call(fixture: &mut Fixture<'_>, agent: &str, run: &str) -> Call {
+    let mut call = fixture.call_in(run, 10);
     agent.clone_into(&mut call.name.agent);
     call.plan.cap_agents_per_month = Some(1);
     call
 }
 
 /// Another agent, on a plan with one slot.
-async fn another(world: &mut World<'_>) -> Checked {
-    let other = call(world, "b", "r");
-    world.authorize(&other).await
+async fn another(fixture: &mut Fixture<'_>) -> Checked {
+    let other = call(fixture, "b", "r");
+    fixture.authorize(&other).await
 }
 
 /// The slot goes with the last call that uses it, in whatever order they are voided, and can be taken again.
 async fn last_user(bench: &Bench<'_>) -> Checked {
     // More than nine: the number is a text.
     for (calls, is_reversed) in [(1, false), (2, false), (2, true), (11, false), (11, true)] {
-        let mut world = bench.installed().await?;
+        let mut fixture = bench.installed().await?;
         for _ in 0..2 {
             let mut approved = Vec::new();
             for _ in 0..calls {
-                let call = call(&mut world, "a", "r");
-                world.approve(&call).await?;
+                let call = call(&mut fixture, "a", "r");
+                fixture.approve(&call).await?;
                 approved.push(call);
             }
             if is_reversed {
                 approved.reverse();
             }
             for call in &approved {
-                another(&mut world).await?;
+                another(&mut fixture).await?;
                 for _ in 0..2 {
-                    world.void(&call.name).await?;
+                    fixture.void(&call.name).await?;
                 }
             }
         }
-        another(&mut world).await?;
-        let late = call(&mut world, "a", "r");
-        world.authorize(&late).await?;
+        another(&mut fixture).await?;
+        let late = call(&mut fixture, "a", "r");
+        fixture.authorize(&late).await?;
     }
     Ok(())
 }
@@ -63,30 +63,30 @@ async fn last_user(bench: &Bench<'_>) -> Checked {
 /// A settled call keeps the slot, whatever it cost; a kept hold gives it back when it is voided.
 async fn other_ends(bench: &Bench<'_>) -> Checked {
     for cost in [0, 10] {
-        let mut world = bench.installed().await?;
-        let [settled, voided] = ["r", "s"].map(|run| call(&mut world, "a", run));
+        let mut fixture = bench.installed().await?;
+        let [settled, voided] = ["r", "s"].map(|run| call(&mut fixture, "a", run));
         for call in [&settled, &voided] {
-            world.approve(call).await?;
+            fixture.approve(call).await?;
         }
-        world.settle(&settled.name, 10, cost).await?;
-        world.void(&voided.name).await?;
-        another(&mut world).await?;
+        fixture.settle(&settled.name, 10, cost).await?;
+        fixture.void(&voided.name).await?;
+        another(&mut fixture).await?;
     }
-    let mut world = bench.installed().await?;
-    let mut call = call(&mut world, "a", "r");
+    let mut fixture = bench.installed().await?;
+    let mut call = call(&mut fixture, "a", "r");
     call.hold_life = Duration::ZERO;
-    world.approve(&call).await?;
-    let hold = world.hold(&call);
-    world.reap(&hold).await?;
-    another(&mut world).await?;
-    world.void(&call.name).await?;
-    another(&mut world).await
+    fixture.approve(&call).await?;
+    let hold = fixture.hold(&call);
+    fixture.reap(&hold).await?;
+    another(&mut fixture).await?;
+    fixture.void(&call.name).await?;
+    another(&mut fixture).await
 }
 
 /// A slot that a spend uses is kept.
 async fn slot_of_a_spend(bench: &Bench<'_>) -> Checked {
-    let mut world = bench.world();
-    let agent = world.model.agents.get_mut("a").ok_or("an agent")?;
+    let mut fixture = bench.fixture();
+    let agent = fixture.model.agents.get_mut("a").ok_or("an agent")?;
     agent
         .extra
         .insert(format!("s{}", bench.period.month), "1".to_owned());
@@ -95,13 +95,13 @@ async fn slot_of_a_spend(bench: &Bench<'_>) -> Checked {
         agent: "b".to_owned(),
         ..charge("allow_before", bench.period, ChargeState::Settled)
     };
-    world.model.charges.push(of_another);
-    world.install().await?;
+    fixture.model.charges.push(of_another);
+    fixture.install().await?;
     for _ in 0..2 {
-        let mut call = call(&mut world, "a", "r");
+        let mut call = call(&mut fixture, "a", "r");
         call.plan.cap_agents_per_month = Some(2);
-        world.approve(&call).await?;
-        world.void(&call.name).await?;
+        fixture.approve(&call).await?;
+        fixture.void(&call.name).await?;
     }
     Ok(())
 }
@@ -111,58 +111,58 @@ async fn months(bench: &Bench<'_>) -> Checked {
     let border = domain::timestamp::ms_from_iso("2027-01-01T00:00:00Z").ok_or("a moment")?;
     for moments in [[border - 1, border], [border, border - 1]] {
         for first in [0, 1] {
-            let mut world = bench.installed().await?;
+            let mut fixture = bench.installed().await?;
             let mut approved = Vec::new();
             for at_ms in moments.into_iter().chain(moments) {
-                world.clock_ms = Some(at_ms);
-                world.model.period = Period::at(at_ms);
-                let call = call(&mut world, "a", "r");
-                world.approve(&call).await?;
+                fixture.clock_ms = Some(at_ms);
+                fixture.model.period = Period::at(at_ms);
+                let call = call(&mut fixture, "a", "r");
+                fixture.approve(&call).await?;
                 approved.push(call);
             }
             for of in [first, 1 - first] {
                 for call in [&approved[of], &approved[of + 2]] {
-                    world.void(&call.name).await?;
-                    let again = call_of_another_at(&mut world, moments[of]);
-                    world.authorize(&again).await?;
+                    fixture.void(&call.name).await?;
+                    let again = call_of_another_at(&mut fixture, moments[of]);
+                    fixture.authorize(&again).await?;
                 }
             }
             for at_ms in moments {
-                world.clock_ms = Some(at_ms);
-                world.model.period = Period::at(at_ms);
-                let late = call(&mut world, "a", "r");
-                world.authorize(&late).await?;
+                fixture.clock_ms = Some(at_ms);
+                fixture.model.period = Period::at(at_ms);
+                let late = call(&mut fixture, "a", "r");
+                fixture.authorize(&late).await?;
             }
         }
     }
     Ok(())
 }
 
-fn call_of_another_at(world: &mut World<'_>, at_ms: u64) -> Call {
-    world.clock_ms = Some(at_ms);
-    world.model.period = Period::at(at_ms);
-    call(world, "b", "r")
+fn call_of_another_at(fixture: &mut Fixture<'_>, at_ms: u64) -> Call {
+    fixture.clock_ms = Some(at_ms);
+    fixture.model.period = Period::at(at_ms);
+    call(fixture, "b", "r")
 }
 
 /// A run whose calls are all voided is gone with its place in the budget; the next call of the name is a new run.
 async fn runs(bench: &Bench<'_>) -> Checked {
     for estimate in [0, 10] {
         let scripts = bench.scripts.with_runs(1);
-        let mut world = World::new(&scripts, bench.period);
-        world.model.runs_most = 1;
-        world.install().await?;
+        let mut fixture = Fixture::new(&scripts, bench.period);
+        fixture.model.runs_most = 1;
+        fixture.install().await?;
         for _ in 0..2 {
-            let [one, two] = [0, 1].map(|_| world.call_in("r", estimate));
+            let [one, two] = [0, 1].map(|_| fixture.call_in("r", estimate));
             for call in [&one, &two] {
-                world.approve(call).await?;
+                fixture.approve(call).await?;
             }
-            world.void(&one.name).await?;
-            let full = world.call_in("s", estimate);
-            world.authorize(&full).await?;
-            world.void(&two.name).await?;
+            fixture.void(&one.name).await?;
+            let full = fixture.call_in("s", estimate);
+            fixture.authorize(&full).await?;
+            fixture.void(&two.name).await?;
         }
-        let next = world.call_in("s", estimate);
-        world.approve(&next).await?;
+        let next = fixture.call_in("s", estimate);
+        fixture.approve(&next).await?;
     }
     Ok(())
 }
@@ -175,45 +175,45 @@ async fn other_uses_of_a_run(bench: &Bench<'_>) -> Checked {
         calls: None,
         ..Run::called(at, at.later(3_600_000))
     };
-    let mut world = bench.world();
-    world.model.runs.insert(name.clone(), waiting);
-    world.model.list(name.clone(), at);
-    world.install().await?;
-    let call = world.call_in("r", 10);
-    world.approve(&call).await?;
-    world.void(&call.name).await?;
+    let mut fixture = bench.fixture();
+    fixture.model.runs.insert(name.clone(), waiting);
+    fixture.model.list(name.clone(), at);
+    fixture.install().await?;
+    let call = fixture.call_in("r", 10);
+    fixture.approve(&call).await?;
+    fixture.void(&call.name).await?;
 
-    let mut world = bench.installed().await?;
-    let call = world.call_in("r", 10);
-    world.approve(&call).await?;
-    let mut denied = world.call_in("r", 50);
+    let mut fixture = bench.installed().await?;
+    let call = fixture.call_in("r", 10);
+    fixture.approve(&call).await?;
+    let mut denied = fixture.call_in("r", 50);
     denied.plan.tracked_usd_per_month = Some(usd(40));
-    world.authorize(&denied).await?;
-    world.void(&call.name).await?;
+    fixture.authorize(&denied).await?;
+    fixture.void(&call.name).await?;
 
     for is_resumed in [false, true] {
-        let mut world = bench.world();
+        let mut fixture = bench.fixture();
         let ended = Run {
             status: Some("failed"),
             by_calls: true,
             ..Run::called(at, at.later(3_600_000))
         };
-        world.model.runs.insert(name.clone(), ended);
-        world.model.list(name.clone(), at);
+        fixture.model.runs.insert(name.clone(), ended);
+        fixture.model.list(name.clone(), at);
         let due = at.later(3_600_000);
         let open = Charge {
             named: true,
             ..charge("allow_before", bench.period, ChargeState::Open { due })
         };
-        world.model.charges.push(open);
-        world.install().await?;
-        let mut before = world.call_in("r", 10);
+        fixture.model.charges.push(open);
+        fixture.install().await?;
+        let mut before = fixture.call_in("r", 10);
         if is_resumed {
-            world.approve(&before).await?;
-            world.void(&before.name).await?;
+            fixture.approve(&before).await?;
+            fixture.void(&before.name).await?;
         }
         "allow_before".clone_into(&mut before.name.allow_id);
-        world.void(&before.name).await?;
+        fixture.void(&before.name).await?;
     }
     Ok(())
 }

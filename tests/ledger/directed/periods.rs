@@ -32,28 +32,28 @@ async fn late_resolutions(bench: &Bench<'_>) -> Checked {
     ];
     for state in states {
         for void in [false, true] {
-            let mut world = bench.world();
+            let mut fixture = bench.fixture();
             let today = bench.period;
             let before = Period {
                 day: today.day - 1,
                 month: today.month - 1,
             };
-            world.model.charges = vec![
+            fixture.model.charges = vec![
                 charge("allow_late", before, state),
                 charge("allow_settled", before, ChargeState::Settled),
                 charge("allow_today", today, ChargeState::Settled),
             ];
-            world.install().await?;
-            let mut call = world.call(10);
+            fixture.install().await?;
+            let mut call = fixture.call(10);
             call.name.allow_id = "allow_late".to_owned();
             call.name.run = "r".to_owned();
             if void {
-                world.void(&call.name).await?;
+                fixture.void(&call.name).await?;
             } else {
-                world.settle(&call.name, 10, 4).await?;
+                fixture.settle(&call.name, 10, 4).await?;
             }
-            let hold = world.hold(&call);
-            world.reap(&hold).await?;
+            let hold = fixture.hold(&call);
+            fixture.reap(&hold).await?;
         }
     }
     Ok(())
@@ -62,21 +62,21 @@ async fn late_resolutions(bench: &Bench<'_>) -> Checked {
 /// A slot of last month is not one of this month.
 async fn old_slots(bench: &Bench<'_>) -> Checked {
     for limit in [0, 1] {
-        let mut world = bench.world();
+        let mut fixture = bench.fixture();
         let before = Period {
             day: bench.period.day - 1,
             month: bench.period.month - 1,
         };
-        world
+        fixture
             .model
             .charges
             .push(charge("allow_before", before, ChargeState::Settled));
-        world.install().await?;
+        fixture.install().await?;
         for agent in ["a", "b", "a"] {
-            let mut call = world.call(1);
+            let mut call = fixture.call(1);
             agent.clone_into(&mut call.name.agent);
             call.plan.cap_agents_per_month = Some(limit);
-            world.authorize(&call).await?;
+            fixture.authorize(&call).await?;
         }
     }
     Ok(())
@@ -87,7 +87,7 @@ async fn old_slots(bench: &Bench<'_>) -> Checked {
 async fn borders(bench: &Bench<'_>) -> Checked {
     let border = domain::timestamp::ms_from_iso("2027-01-01T00:00:00Z").ok_or("a moment")?;
     for limit in [1, 2] {
-        let mut world = bench.installed().await?;
+        let mut fixture = bench.installed().await?;
         for (at_ms, agent) in [
             (border + 20_000, "a"),
             (border - 160_000, "a"),
@@ -99,12 +99,12 @@ async fn borders(bench: &Bench<'_>) -> Checked {
             (border, "b"),
             (border, "c"),
         ] {
-            world.clock_ms = Some(at_ms);
-            world.model.period = Period::at(at_ms);
-            let mut call = world.call(1);
+            fixture.clock_ms = Some(at_ms);
+            fixture.model.period = Period::at(at_ms);
+            let mut call = fixture.call(1);
             agent.clone_into(&mut call.name.agent);
             call.plan.cap_agents_per_month = Some(limit);
-            world.authorize(&call).await?;
+            fixture.authorize(&call).await?;
         }
     }
     Ok(())
@@ -118,7 +118,7 @@ const NEWER: std::ops::RangeInclusive<u64> = 1..=5;
 /// The first charge of an agent's day drops its counters of long ago, and nothing else.
 async fn old_fields(bench: &Bench<'_>) -> Checked {
     let Period { day, month } = bench.period;
-    let mut world = bench.world();
+    let mut fixture = bench.fixture();
     let fields = [
         format!("d{}", day - 39),
         format!("d{}", day - 40),
@@ -149,7 +149,7 @@ async fn old_fields(bench: &Bench<'_>) -> Checked {
         ]
     });
     let newer: Vec<String> = newer.collect();
-    for (name, agent) in &mut world.model.agents {
+    for (name, agent) in &mut fixture.model.agents {
         agent.extra = fields
             .iter()
             .chain(&newer)
@@ -162,41 +162,41 @@ async fn old_fields(bench: &Bench<'_>) -> Checked {
             agent.extra.remove(&newer[2]);
         }
     }
-    world.install().await?;
+    fixture.install().await?;
     for agent in ["a", "a", "b"] {
-        let mut call = world.call(0);
+        let mut call = fixture.call(0);
         agent.clone_into(&mut call.name.agent);
-        world.authorize(&call).await?;
+        fixture.authorize(&call).await?;
     }
     // Fields that turn up later in the day are left to the next day.
-    world
+    fixture
         .change(|model| {
             for agent in model.agents.values_mut() {
                 agent.extra.insert("d1".to_owned(), "1".to_owned());
             }
         })
         .await?;
-    let call = world.call(1);
-    world.authorize(&call).await
+    let call = fixture.call(1);
+    fixture.authorize(&call).await
 }
 
 /// Old fields are dropped at the first charge of the day, not of the month.
 async fn old_fields_in_a_known_month(bench: &Bench<'_>) -> Checked {
-    let mut world = bench.world();
+    let mut fixture = bench.fixture();
     let Period { day, month } = bench.period;
     let yesterday = Period { day: day - 1, month };
-    world
+    fixture
         .model
         .charges
         .push(charge("allow_before", yesterday, ChargeState::Settled));
-    for agent in world.model.agents.values_mut() {
+    for agent in fixture.model.agents.values_mut() {
         for old in 1..=NEWEST {
             agent.extra.insert(format!("d{old}"), "1".to_owned());
         }
     }
-    world.install().await?;
-    let call = world.call(1);
-    world.authorize(&call).await
+    fixture.install().await?;
+    let call = fixture.call(1);
+    fixture.authorize(&call).await
 }
 
 /// The last millisecond of a day and the first of the next, with a settlement after midnight and limits on both sides.
@@ -210,30 +210,30 @@ async fn midnights(bench: &Bench<'_>) -> Checked {
         "2100-03-01T00:00:00Z",
     ] {
         let midnight = domain::timestamp::ms_from_iso(midnight).ok_or("a moment")?;
-        let mut world = bench.world();
+        let mut fixture = bench.fixture();
         let limit = Some(crate::fixture::usd(15));
         let policy = CapPolicy {
             daily: limit,
             monthly: Some(crate::fixture::usd(25)),
             ..open_cap()
         };
-        world.model.policy = Some(policy);
-        for agent in world.model.agents.values_mut() {
+        fixture.model.policy = Some(policy);
+        for agent in fixture.model.agents.values_mut() {
             agent.cap = None;
         }
-        world.install().await?;
+        fixture.install().await?;
         let mut held = None;
         for at_ms in [midnight - 2, midnight - 1, midnight, midnight + 1] {
-            world.clock_ms = Some(at_ms);
-            world.model.period = Period::at(at_ms);
-            let mut call = world.call_in("r", 10);
+            fixture.clock_ms = Some(at_ms);
+            fixture.model.period = Period::at(at_ms);
+            let mut call = fixture.call_in("r", 10);
             call.plan.cap_agents_per_month = Some(1);
             call.plan.tracked_usd_per_month = limit;
-            world.authorize(&call).await?;
+            fixture.authorize(&call).await?;
             held.get_or_insert(call);
         }
         let held = held.ok_or("a call")?;
-        world.settle(&held.name, 10, 13).await?;
+        fixture.settle(&held.name, 10, 13).await?;
     }
     Ok(())
 }

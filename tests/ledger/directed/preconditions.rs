@@ -1,7 +1,7 @@
 //! Cap: each limit exactly reached and exceeded by one nano, the policy that applies, and the ceiling of the counters.
 
 use super::Bench;
-use crate::fixture::{Checked, World, open_cap, usd};
+use crate::fixture::{Checked, Fixture, open_cap, usd};
 use crate::model::{BEYOND, CEILING, Charge, ChargeState, NO_CHECKS};
 use domain::cap::CapPolicy;
 use domain::money::Nanos;
@@ -62,19 +62,19 @@ fn spent(period: Period, gauge: Gauge, amount: i128) -> Charge {
     }
 }
 
-pub async fn before<'a>(bench: &Bench<'a>, gauge: Gauge, amount: i128) -> Result<World<'a>, String> {
-    let mut world = bench.world();
+pub async fn before<'a>(bench: &Bench<'a>, gauge: Gauge, amount: i128) -> Result<Fixture<'a>, String> {
+    let mut fixture = bench.fixture();
     let charge = spent(bench.period, gauge, amount);
     if charge.named {
         let at = crate::snapshot::Window::at(clock::now_ms());
         let run = crate::model::Run::called(at, at.later(3_600_000));
         let name = ("a".to_owned(), "r".to_owned());
-        world.model.list(name.clone(), at);
-        world.model.runs.insert(name, run);
+        fixture.model.list(name.clone(), at);
+        fixture.model.runs.insert(name, run);
     }
-    world.model.charges.push(charge);
-    world.install().await?;
-    Ok(world)
+    fixture.model.charges.push(charge);
+    fixture.install().await?;
+    Ok(fixture)
 }
 
 async fn limits(bench: &Bench<'_>) -> Checked {
@@ -96,15 +96,15 @@ async fn limits(bench: &Bench<'_>) -> Checked {
                 if limit > max {
                     continue;
                 }
-                let mut world = before(bench, gauge, i128::from(used)).await?;
-                world
+                let mut fixture = before(bench, gauge, i128::from(used)).await?;
+                fixture
                     .change(|model| set_policy(model, policy(gauge, limit)))
                     .await?;
-                let mut call = world.call_in("r", estimate);
+                let mut call = fixture.call_in("r", estimate);
                 if gauge == Gauge::Tracked {
                     call.plan.tracked_usd_per_month = Some(usd(limit));
                 }
-                world.authorize(&call).await?;
+                fixture.authorize(&call).await?;
             }
         }
     }
@@ -115,13 +115,15 @@ async fn limits(bench: &Bench<'_>) -> Checked {
 async fn first_calls(bench: &Bench<'_>) -> Checked {
     for gauge in GAUGES {
         for estimate in [9, 10, 11] {
-            let mut world = bench.installed().await?;
-            world.change(|model| set_policy(model, policy(gauge, 10))).await?;
-            let mut call = world.call_in("r", estimate);
+            let mut fixture = bench.installed().await?;
+            fixture
+                .change(|model| set_policy(model, policy(gauge, 10)))
+                .await?;
+            let mut call = fixture.call_in("r", estimate);
             if gauge == Gauge::Tracked {
                 call.plan.tracked_usd_per_month = Some(usd(10));
             }
-            world.authorize(&call).await?;
+            fixture.authorize(&call).await?;
         }
     }
     Ok(())
@@ -135,24 +137,24 @@ pub fn set_policy(model: &mut crate::model::Model, policy: CapPolicy) {
 
 /// A run's spend limits only calls of the same agent that name the run.
 async fn other_runs(bench: &Bench<'_>) -> Checked {
-    let mut world = before(bench, Gauge::Run, 10).await?;
-    world
+    let mut fixture = before(bench, Gauge::Run, 10).await?;
+    fixture
         .change(|model| set_policy(model, policy(Gauge::Run, 10)))
         .await?;
-    let mut unnamed = world.call_in("r", 1);
+    let mut unnamed = fixture.call_in("r", 1);
     unnamed.named = false;
-    world.authorize(&unnamed).await?;
-    let other = world.call_in("s", 10);
-    world.authorize(&other).await?;
+    fixture.authorize(&unnamed).await?;
+    let other = fixture.call_in("s", 10);
+    fixture.authorize(&other).await?;
     for estimate in [10, 11] {
-        let unnamed = world.call(estimate);
-        world.authorize(&unnamed).await?;
+        let unnamed = fixture.call(estimate);
+        fixture.authorize(&unnamed).await?;
     }
-    let mut agent = world.call_in("r", 10);
+    let mut agent = fixture.call_in("r", 10);
     agent.name.agent = "b".to_owned();
-    world.authorize(&agent).await?;
-    let same = world.call_in("r", 1);
-    world.authorize(&same).await
+    fixture.authorize(&agent).await?;
+    let same = fixture.call_in("r", 1);
+    fixture.authorize(&same).await
 }
 
 /// An agent's own policy replaces the account's as a whole; without one the account's applies.
@@ -171,15 +173,15 @@ async fn policies(bench: &Bench<'_>) -> Checked {
             .into_iter()
             .chain(GAUGES[..3].iter().map(|gauge| Some(policy(*gauge, 3))));
         for account in account {
-            let mut world = bench.world();
-            world.model.policy = account;
-            if let Some(agent) = world.model.agents.get_mut("a") {
+            let mut fixture = bench.fixture();
+            fixture.model.policy = account;
+            if let Some(agent) = fixture.model.agents.get_mut("a") {
                 agent.cap = own;
             }
-            world.install().await?;
+            fixture.install().await?;
             for estimate in [3, 1, 2] {
-                let call = world.call_in("r", estimate);
-                world.authorize(&call).await?;
+                let call = fixture.call_in("r", estimate);
+                fixture.authorize(&call).await?;
             }
         }
     }
@@ -187,13 +189,13 @@ async fn policies(bench: &Bench<'_>) -> Checked {
 }
 
 async fn freezes(bench: &Bench<'_>) -> Checked {
-    let mut world = bench.installed().await?;
+    let mut fixture = bench.installed().await?;
     for frozen in [true, false] {
-        world
+        fixture
             .change(|model| model.agents.values_mut().for_each(|agent| agent.frozen = frozen))
             .await?;
-        let call = world.call_in("r", 1);
-        world.authorize(&call).await?;
+        let call = fixture.call_in("r", 1);
+        fixture.authorize(&call).await?;
     }
     Ok(())
 }
@@ -213,13 +215,13 @@ async fn exact(bench: &Bench<'_>) -> Checked {
             (2 * edge - 1, 2),
             (3 * edge + 1, 3),
         ] {
-            let mut world = before(bench, gauge, used).await?;
-            let call = world.call_in("r", estimate);
-            world.approve(&call).await?;
-            world.settle(&call.name, estimate, 1).await?;
-            for call in [world.call_in("r", 3), world.call(3)] {
-                world.approve(&call).await?;
-                world.void(&call.name).await?;
+            let mut fixture = before(bench, gauge, used).await?;
+            let call = fixture.call_in("r", estimate);
+            fixture.approve(&call).await?;
+            fixture.settle(&call.name, estimate, 1).await?;
+            for call in [fixture.call_in("r", 3), fixture.call(3)] {
+                fixture.approve(&call).await?;
+                fixture.void(&call.name).await?;
             }
         }
     }
@@ -238,9 +240,9 @@ async fn ceilings(bench: &Bench<'_>) -> Checked {
             (-1024, 0),
             (-1024, 1024),
         ] {
-            let mut world = before(bench, gauge, CEILING - below).await?;
-            let call = world.call_in("r", estimate);
-            world.authorize(&call).await?;
+            let mut fixture = before(bench, gauge, CEILING - below).await?;
+            let call = fixture.call_in("r", estimate);
+            fixture.authorize(&call).await?;
         }
     }
     Ok(())
@@ -249,33 +251,33 @@ async fn ceilings(bench: &Bench<'_>) -> Checked {
 /// An estimate beyond any amount exceeds every limit, even the largest. Without a limit it is denied and recorded all
 /// the same, and counts against the rate.
 async fn beyond(bench: &Bench<'_>) -> Checked {
-    let beyond = |world: &mut World<'_>| {
-        let mut call = world.call_in("r", 0);
+    let beyond = |fixture: &mut Fixture<'_>| {
+        let mut call = fixture.call_in("r", 0);
         call.estimate = Some(BEYOND);
         call
     };
     for gauge in GAUGES {
-        let mut world = before(bench, gauge, 5).await?;
-        let unlimited = beyond(&mut world);
-        world.authorize(&unlimited).await?;
-        world
+        let mut fixture = before(bench, gauge, 5).await?;
+        let unlimited = beyond(&mut fixture);
+        fixture.authorize(&unlimited).await?;
+        fixture
             .change(|model| set_policy(model, policy(gauge, Nanos::MAX.get())))
             .await?;
-        let mut call = beyond(&mut world);
+        let mut call = beyond(&mut fixture);
         if gauge == Gauge::Tracked {
             call.plan.tracked_usd_per_month = Some(Nanos::MAX);
         }
-        world.authorize(&call).await?;
+        fixture.authorize(&call).await?;
         call.named = false;
-        world.authorize(&call).await?;
+        fixture.authorize(&call).await?;
     }
     // Reasons that precede Cap come first.
-    let mut world = bench.installed().await?;
-    let mut limited = beyond(&mut world);
+    let mut fixture = bench.installed().await?;
+    let mut limited = beyond(&mut fixture);
     limited.plan.proxy_requests_per_minute = Some(1);
-    world.authorize(&limited).await?;
-    world.authorize(&limited).await?;
-    world.change(|model| model.active.clear()).await?;
-    let revoked = beyond(&mut world);
-    world.authorize(&revoked).await
+    fixture.authorize(&limited).await?;
+    fixture.authorize(&limited).await?;
+    fixture.change(|model| model.active.clear()).await?;
+    let revoked = beyond(&mut fixture);
+    fixture.authorize(&revoked).await
 }

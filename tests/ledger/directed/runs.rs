@@ -1,7 +1,7 @@
 //! Named runs and held amounts: ended runs resume, the index drops ended ones, the held amount never falls below zero.
 
 use super::Bench;
-use crate::fixture::{ACCOUNT, Checked, World, unlimited, usd};
+use crate::fixture::{ACCOUNT, Checked, Fixture, unlimited, usd};
 use crate::model::Run;
 use crate::snapshot::Window;
 use store::call::authorize::RUN_LIFE;
@@ -26,22 +26,22 @@ fn name(run: &str) -> (String, String) {
 /// A denied call leaves a run ended; an approved one resumes it with its earlier spend.
 async fn ended(bench: &Bench<'_>) -> Checked {
     for status in ["completed", "failed"] {
-        let mut world = bench.world();
+        let mut fixture = bench.fixture();
         let at = Window::at(clock::now_ms());
         let run = Run {
             status: Some(status),
             ..Run::called(at, at.later(3_600_000))
         };
-        world.model.runs.insert(name("r"), run);
-        world.model.list(name("r"), at);
-        world.install().await?;
-        let mut denied = world.call_in("r", 5);
+        fixture.model.runs.insert(name("r"), run);
+        fixture.model.list(name("r"), at);
+        fixture.install().await?;
+        let mut denied = fixture.call_in("r", 5);
         denied.plan = unlimited();
         denied.plan.tracked_usd_per_month = Some(usd(4));
-        world.authorize(&denied).await?;
-        let call = world.call_in("r", 5);
-        world.approve(&call).await?;
-        world.settle(&call.name, 5, 3).await?;
+        fixture.authorize(&denied).await?;
+        let call = fixture.call_in("r", 5);
+        fixture.approve(&call).await?;
+        fixture.settle(&call.name, 5, 3).await?;
     }
     Ok(())
 }
@@ -51,7 +51,7 @@ async fn ended(bench: &Bench<'_>) -> Checked {
 async fn index(bench: &Bench<'_>) -> Checked {
     let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
     for denied in [false, true] {
-        let mut world = bench.world();
+        let mut fixture = bench.fixture();
         let now = clock::now_ms();
         let moments = [
             ("older", now - 2 * life),
@@ -60,18 +60,18 @@ async fn index(bench: &Bench<'_>) -> Checked {
             ("r", now - 300_000),
         ];
         for (run, moment) in moments {
-            world.model.list(name(run), Window::at(moment));
+            fixture.model.list(name(run), Window::at(moment));
         }
         let of_another = ("b".to_owned(), "gone".to_owned());
-        world.model.list(of_another, Window::at(now - 2 * life));
+        fixture.model.list(of_another, Window::at(now - 2 * life));
         let last_seen = Window::at(now - 300_000);
         let known = Run::called(last_seen, last_seen.later(3_600_000));
-        world.model.runs.insert(name("r"), known);
-        world.install().await?;
+        fixture.model.runs.insert(name("r"), known);
+        fixture.install().await?;
         for run in ["r", "new", "new"] {
-            let mut call = world.call_in(run, 5);
+            let mut call = fixture.call_in(run, 5);
             call.plan.tracked_usd_per_month = denied.then(|| usd(4));
-            world.authorize(&call).await?;
+            fixture.authorize(&call).await?;
         }
     }
     Ok(())
@@ -80,15 +80,15 @@ async fn index(bench: &Bench<'_>) -> Checked {
 /// A denial for any reason makes no run record; the approved call after it does.
 async fn unknown(bench: &Bench<'_>) -> Checked {
     for frozen in [false, true] {
-        let mut world = bench.world();
-        if let Some(agent) = world.model.agents.get_mut("a") {
+        let mut fixture = bench.fixture();
+        if let Some(agent) = fixture.model.agents.get_mut("a") {
             agent.frozen = frozen;
         }
-        world.install().await?;
+        fixture.install().await?;
         for estimate in [50, 50, 5, 50] {
-            let mut call = world.call_in("r", estimate);
+            let mut call = fixture.call_in("r", estimate);
             call.plan.tracked_usd_per_month = Some(usd(40));
-            world.authorize(&call).await?;
+            fixture.authorize(&call).await?;
         }
     }
     Ok(())
@@ -97,17 +97,17 @@ async fn unknown(bench: &Bench<'_>) -> Checked {
 /// Each new run drops the ten ended runs that were seen first.
 async fn many_ended(bench: &Bench<'_>) -> Checked {
     let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
-    let mut world = bench.world();
+    let mut fixture = bench.fixture();
     for number in 0..25 {
         let last_seen = clock::now_ms() - life - 1000 + number;
-        world
+        fixture
             .model
             .list(name(&format!("gone-{number}")), Window::at(last_seen));
     }
-    world.install().await?;
+    fixture.install().await?;
     for run in ["one", "one", "two", "three", "four"] {
-        let call = world.call_in(run, 5);
-        world.approve(&call).await?;
+        let call = fixture.call_in(run, 5);
+        fixture.approve(&call).await?;
     }
     Ok(())
 }
@@ -117,20 +117,20 @@ async fn many_ended(bench: &Bench<'_>) -> Checked {
 async fn budget(bench: &Bench<'_>) -> Checked {
     for most in [1, 2] {
         let scripts = bench.scripts.with_runs(most);
-        let mut world = World::new(&scripts, bench.period);
-        world.model.runs_most = usize::try_from(most).map_err(|error| error.to_string())?;
-        world.install().await?;
+        let mut fixture = Fixture::new(&scripts, bench.period);
+        fixture.model.runs_most = usize::try_from(most).map_err(|error| error.to_string())?;
+        fixture.install().await?;
         for run in ["one", "two", "one", "two", "three"] {
-            let call = world.call_in(run, 5);
-            world.authorize(&call).await?;
-            let mut dear = world.call_in(run, 50);
+            let call = fixture.call_in(run, 5);
+            fixture.authorize(&call).await?;
+            let mut dear = fixture.call_in(run, 50);
             dear.plan.tracked_usd_per_month = Some(usd(40));
-            world.authorize(&dear).await?;
+            fixture.authorize(&dear).await?;
         }
-        let unnamed = world.call(5);
-        world.approve(&unnamed).await?;
-        if world.model.counted_runs.len() != world.model.runs_most {
-            return Err(format!("{:?} of {most}", world.model.counted_runs));
+        let unnamed = fixture.call(5);
+        fixture.approve(&unnamed).await?;
+        if fixture.model.counted_runs.len() != fixture.model.runs_most {
+            return Err(format!("{:?} of {most}", fixture.model.counted_runs));
         }
     }
     Ok(())
@@ -146,21 +146,21 @@ async fn budget_of_ended(bench: &Bench<'_>) -> Checked {
     };
     // Many more than a script drops at once: the budget was larger before.
     for ended in [2, 30] {
-        let mut world = bench.world();
-        world.model.runs_most = 2;
+        let mut fixture = bench.fixture();
+        fixture.model.runs_most = 2;
         for number in 0..ended {
             let last_seen = Window::at(clock::now_ms() - life - 1000 + number);
             let name = ("b".to_owned(), format!("gone-{number}"));
-            world.model.list(name, last_seen);
+            fixture.model.list(name, last_seen);
         }
-        world.install().await?;
+        fixture.install().await?;
         for run in ["one", "two"] {
-            let call = world.call_in(run, 5);
-            world.approve(&call).await?;
+            let call = fixture.call_in(run, 5);
+            fixture.approve(&call).await?;
         }
-        let third = world.call_in("three", 5);
-        world.authorize(&third).await?;
-        if world.model.open(&third.name.allow_id).is_some() {
+        let third = fixture.call_in("three", 5);
+        fixture.authorize(&third).await?;
+        if fixture.model.open(&third.name.allow_id).is_some() {
             return Err("a third run within a budget of two".to_owned());
         }
     }
@@ -177,18 +177,18 @@ async fn edge_of_life(bench: &Bench<'_>) -> Checked {
     };
     let at_ms = domain::timestamp::ms_from_iso("2026-11-21T12:00:00Z").ok_or("a moment")?;
     for (seen, has_room) in [(at_ms - life, true), (at_ms - life + 1, false)] {
-        let mut world = bench.world();
-        world.model.runs_most = 1;
-        world.clock_ms = Some(at_ms);
-        world.model.period = domain::period::Period::at(at_ms);
-        world
+        let mut fixture = bench.fixture();
+        fixture.model.runs_most = 1;
+        fixture.clock_ms = Some(at_ms);
+        fixture.model.period = domain::period::Period::at(at_ms);
+        fixture
             .model
             .counted_runs
             .insert(("b".to_owned(), "other".to_owned()), Window::at(seen));
-        world.install().await?;
-        let call = world.call_in("new", 5);
-        world.authorize(&call).await?;
-        if world.model.open(&call.name.allow_id).is_some() != has_room {
+        fixture.install().await?;
+        let call = fixture.call_in("new", 5);
+        fixture.authorize(&call).await?;
+        if fixture.model.open(&call.name.allow_id).is_some() != has_room {
             return Err(format!("a run that was last seen at {seen}, now {at_ms}"));
         }
     }
@@ -198,15 +198,15 @@ async fn edge_of_life(bench: &Bench<'_>) -> Checked {
 /// Index and end of a run are written in its first call of a minute of the clock.
 async fn minutes(bench: &Bench<'_>) -> Checked {
     let start = domain::timestamp::ms_from_iso("2026-11-21T12:00:00Z").ok_or("a moment")?;
-    let mut world = bench.installed().await?;
+    let mut fixture = bench.installed().await?;
     for later in [0, 1, 59_999, 60_000, 60_001, 180_000] {
         let at_ms = start + later;
-        world.clock_ms = Some(at_ms);
-        world.model.period = domain::period::Period::at(at_ms);
+        fixture.clock_ms = Some(at_ms);
+        fixture.model.period = domain::period::Period::at(at_ms);
         for estimate in [5, 50] {
-            let mut call = world.call_in("r", estimate);
+            let mut call = fixture.call_in("r", estimate);
             call.plan.tracked_usd_per_month = Some(usd(40));
-            world.authorize(&call).await?;
+            fixture.authorize(&call).await?;
         }
     }
     Ok(())
@@ -216,14 +216,14 @@ async fn minutes(bench: &Bench<'_>) -> Checked {
 async fn held_below(bench: &Bench<'_>) -> Checked {
     let agent = AccountKeys::new(ACCOUNT).live().agent("a");
     for noted in [0, 3, 10] {
-        let mut world = bench.installed().await?;
-        let call = world.call_in("r", 10);
-        world.approve(&call).await?;
+        let mut fixture = bench.installed().await?;
+        let call = fixture.call_in("r", 10);
+        fixture.approve(&call).await?;
         let mut command = redis::cmd("HSET");
         command.arg(&agent).arg("held").arg(noted);
         let set: Result<i64, _> = bench.scripts.store.command(&command).await;
         set.map_err(|error| format!("{error:?}"))?;
-        world.settle(&call.name, 10, 4).await?;
+        fixture.settle(&call.name, 10, 4).await?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Plays a case: choices become concrete calls on the records that the model has at that moment.
 
 use super::op::{Amount, CallOp, Case, Cost, From, Gauge, Id, Limit, NamedEstimate, Op, PlanLimits, Policy};
-use crate::fixture::{ACCOUNT, AGENTS, Checked, KEYS, LONG, World, unlimited, usd};
+use crate::fixture::{ACCOUNT, AGENTS, Checked, Fixture, KEYS, LONG, unlimited, usd};
 use crate::model::{Call, Charge, ChargeState, NO_CHECKS};
 use crate::scripts::Scripts;
 use domain::cap::CapPolicy;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use store::call::hold::HoldName;
 
 struct Actor<'a> {
-    world: World<'a>,
+    fixture: Fixture<'a>,
     plans: [Plan; 3],
     calls: Vec<Call>,
     /// Runs are not used again after their record expired: 35 days have passed.
@@ -21,15 +21,15 @@ struct Actor<'a> {
 }
 
 pub async fn play(scripts: &Scripts, period: Period, case: &Case) -> Checked {
-    let mut world = World::new(scripts, period);
+    let mut fixture = Fixture::new(scripts, period);
     if case.before > 0 {
-        world.model.charges.push(spent_before(period, case.before));
+        fixture.model.charges.push(spent_before(period, case.before));
     }
-    world.install().await?;
+    fixture.install().await?;
     let plans = case.plans.map(plan);
     let next_key = KEYS.len() as u64 + 1;
     let mut actor = Actor {
-        world,
+        fixture,
         plans,
         calls: Vec::new(),
         run_age: [[0; 2]; 3],
@@ -82,26 +82,26 @@ impl Actor<'_> {
             Op::Extend { .. } => self.extend(op).await,
             Op::Settle { which, cost, named } => self.settle(which, cost, named).await,
             Op::Void { which } => match self.pick(which) {
-                Some(call) => self.world.void(&call.name).await,
+                Some(call) => self.fixture.void(&call.name).await,
                 None => Ok(()),
             },
             Op::VoidUnknown => {
-                let call = self.world.call_in("r", 1);
+                let call = self.fixture.call_in("r", 1);
                 self.calls.push(call.clone());
-                self.world.void(&call.name).await
+                self.fixture.void(&call.name).await
             }
             Op::Reap { which } => match self.pick(which) {
                 Some(call) => {
-                    let hold = self.world.hold(&call);
-                    self.world.reap(&hold).await
+                    let hold = self.fixture.hold(&call);
+                    self.fixture.reap(&hold).await
                 }
                 None => Ok(()),
             },
-            Op::Generation => self.world.change(|model| model.generation += 1).await,
+            Op::Generation => self.fixture.change(|model| model.generation += 1).await,
             Op::ForgetRun { agent, run } => {
                 let name = self.run_name(agent, run);
                 self.run_age[agent][run] += 1;
-                self.world
+                self.fixture
                     .change(|model| model.forget_run(AGENTS[agent], &name))
                     .await
             }
@@ -136,7 +136,7 @@ impl Actor<'_> {
             }
             _ => model.plan = format!("p{plan}"),
         };
-        self.world.change(change).await
+        self.fixture.change(change).await
     }
 
     fn pick(&self, which: usize) -> Option<Call> {
@@ -155,12 +155,18 @@ impl Actor<'_> {
     }
 
     fn plan_now(&self) -> &Plan {
-        let at = self.world.model.plan.trim_start_matches('p').parse().unwrap_or(0);
+        let at = self
+            .fixture
+            .model
+            .plan
+            .trim_start_matches('p')
+            .parse()
+            .unwrap_or(0);
         &self.plans[at]
     }
 
     fn spent(&self, agent: &str, run: &str, gauge: Gauge) -> i128 {
-        let model = &self.world.model;
+        let model = &self.fixture.model;
         match gauge {
             Gauge::Run => model.run_spent(agent, run),
             Gauge::Day => model.day_spent(agent),
@@ -189,7 +195,7 @@ impl Actor<'_> {
     }
 
     fn amount(&self, amount: Amount, agent: &str, run: &str) -> u64 {
-        let policy = self.world.model.effective(agent).unwrap_or_default();
+        let policy = self.fixture.model.effective(agent).unwrap_or_default();
         match amount {
             Amount::Zero => 0,
             Amount::One => 1,
@@ -210,7 +216,7 @@ impl Actor<'_> {
 
     async fn call(&mut self, op: CallOp) -> Checked {
         let agent = AGENTS[op.agent];
-        let mut call = self.world.call(0);
+        let mut call = self.fixture.call(0);
         agent.clone_into(&mut call.name.agent);
         KEYS[op.key].clone_into(&mut call.key_id);
         if let Some(run) = op.run {
@@ -233,14 +239,14 @@ impl Actor<'_> {
         call.plan = self.plan_now().clone();
         op.drift.apply(&mut call.view);
         self.calls.push(call.clone());
-        self.world.authorize(&call).await
+        self.fixture.authorize(&call).await
     }
 
     /// Returns true if a call's command may arrive again. It may not if the hold is kept, since it is then as old as a
     /// hold's life, or if the run's record has expired.
     fn can_come_again(&self, call: &Call) -> bool {
         let name = &call.name;
-        let model = &self.world.model;
+        let model = &self.fixture.model;
         let kept =
             |charge: &Charge| charge.id == name.allow_id && matches!(charge.state, ChargeState::Kept { .. });
         let of_run = |charge: &Charge| charge.named && charge.agent == name.agent && charge.run == name.run;
@@ -263,7 +269,7 @@ impl Actor<'_> {
             return Ok(());
         };
         let by = self.amount(by, &call.name.agent, &call.name.run);
-        let mut extension = self.world.extension(&call, 0);
+        let mut extension = self.fixture.extension(&call, 0);
         extension.to = clamp(i128::from(extension.from) + i128::from(by));
         match from {
             From::Now => {}
@@ -277,7 +283,7 @@ impl Actor<'_> {
             extension.hold_life = Duration::ZERO;
         }
         drift.apply(&mut extension.view);
-        self.world.extend(&extension).await
+        self.fixture.extend(&extension).await
     }
 
     async fn settle(&mut self, which: usize, cost: Cost, named: NamedEstimate) -> Checked {
@@ -289,7 +295,7 @@ impl Actor<'_> {
             ..call.name
         };
         let first = call.estimate.unwrap_or_default().get();
-        let mut charges = self.world.model.charges.iter().rev();
+        let mut charges = self.fixture.model.charges.iter().rev();
         let charge = charges.find(|charge| charge.id == name.allow_id);
         let estimate = charge.map_or(first, |charge| charge.estimate);
         let cost = match cost {
@@ -300,10 +306,10 @@ impl Actor<'_> {
         };
         let another = (estimate ^ 1).min(Nanos::MAX.get());
         match named {
-            NamedEstimate::Current => self.world.settle(&name, estimate, cost).await,
-            NamedEstimate::Either => self.world.settle_either(&name, (first, estimate), cost).await,
-            NamedEstimate::NotExtended => self.world.settle_either(&name, (estimate, another), cost).await,
-            NamedEstimate::Wrong => self.world.settle(&name, another, cost).await,
+            NamedEstimate::Current => self.fixture.settle(&name, estimate, cost).await,
+            NamedEstimate::Either => self.fixture.settle_either(&name, (first, estimate), cost).await,
+            NamedEstimate::NotExtended => self.fixture.settle_either(&name, (estimate, another), cost).await,
+            NamedEstimate::Wrong => self.fixture.settle(&name, another, cost).await,
         }
     }
 }

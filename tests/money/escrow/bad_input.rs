@@ -2,16 +2,16 @@
 
 use super::parties::Side;
 use crate::account_fixture::BAD_AMOUNTS;
-use crate::fixture::{World, problem, success};
+use crate::fixture::{Fixture, problem, success};
 use harness::assert_fields;
 use serde_json::json;
 use store::keys::IntentIndex;
 
 #[tokio::test]
 async fn bad_bodies() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
     let (from, to) = (payer.wallet, payee.wallet);
     let send = async |word: &str, body: String| {
         let path = format!("/v1/escrow/{word}");
@@ -124,10 +124,13 @@ async fn bad_bodies() {
 
 #[tokio::test]
 async fn what_is_allowed_at_the_edges() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
-    let wallet = world.fields(&payee.account.keys.live().agent(&payee.owner)).await["wallet"].clone();
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
+    let wallet = fixture
+        .fields(&payee.account.keys.live().agent(&payee.owner))
+        .await["wallet"]
+        .clone();
     // Duplicate keys within conditions: the last counts, as it does in JavaScript; the stored form is the one shown.
     let body = format!(
         r#"{{"fromWalletId":"{}","toWalletId":"{wallet}","amount":"9000000","conditions":{{"a":1,"a":2,"ü":"€"}}}}"#,

@@ -1,15 +1,15 @@
 //! Wallets that are frozen or closed, and those that an open escrow keeps from being closed.
 
 use super::parties::{Side, refused, replayed, usd};
-use crate::fixture::{World, problem, success};
+use crate::fixture::{Fixture, problem, success};
 use domain::intent::Reason;
 use serde_json::json;
 
 #[tokio::test]
 async fn frozen_and_closed_wallets() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
     let agent = |side: &Side, tail: &str| format!("/v1/agents/{}{tail}", side.owner);
     let pending = payer.escrow_to(&payee, usd(1)).await;
     let open = payer.funded_to(&payee, usd(2)).await;
@@ -31,7 +31,7 @@ async fn frozen_and_closed_wallets() {
     success(&response, 200);
     replayed(&reply, &payer.call("fund", "frozen", id.clone()).await);
 
-    let gone = payer.another(&world).await;
+    let gone = payer.another(&fixture).await;
     let to_gone = json!({ "escrowId": payer.escrow_to(&gone, usd(1)).await });
     let from_gone = json!({ "escrowId": gone.escrow_to(&payee, usd(1)).await });
     success(&payer.caller.delete(&agent(&gone, "")).await, 200);
@@ -55,9 +55,9 @@ async fn frozen_and_closed_wallets() {
 
 #[tokio::test]
 async fn an_agent_with_an_open_escrow_cannot_be_deleted() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
     let number = payer.funded_to(&payee, usd(1)).await;
     for side in [&payer, &payee] {
         let path = format!("/v1/agents/{}", side.owner);
@@ -73,9 +73,9 @@ async fn an_agent_with_an_open_escrow_cannot_be_deleted() {
 
 #[tokio::test]
 async fn a_wallet_that_can_hold_no_more() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
     let number = payer.funded_to(&payee, usd(1)).await;
     payee.force_balance("9000000000000000000").await;
     let before = payer.account.version().await;

@@ -1,7 +1,7 @@
 //! Repeated requests, and the records that the calls leave: intents, siblings, lists.
 
 use super::parties::{Side, refused, replayed, usd};
-use crate::fixture::{World, problem, success, text};
+use crate::fixture::{Fixture, problem, success, text};
 use domain::intent::Reason;
 use serde_json::{Value, json};
 use store::escrow::search::SCANNED_MAX;
@@ -9,9 +9,9 @@ use store::keys::IntentIndex;
 
 #[tokio::test]
 async fn the_same_request_again() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
     payer.deposit(usd(10)).await;
     let body = json!({ "fromWalletId": payer.wallet, "toWalletId": payee.wallet, "amount": 1, "conditions": { "b": 1, "a": "x" } });
     let first = payer.call("create", "create", body).await;
@@ -94,9 +94,9 @@ async fn the_same_request_again() {
 
 #[tokio::test]
 async fn intents_are_listed_and_siblings_are_bounded() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
     let number = payer.escrow_to(&payee, usd(1)).await;
     for _ in 0..105 {
         let reply = payer.call_plain("release", json!({ "escrowId": number })).await;
@@ -130,9 +130,9 @@ async fn intents_are_listed_and_siblings_are_bounded() {
 
 #[tokio::test]
 async fn escrows_are_listed_newest_first() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
     let empty = success(&payer.caller.get("/v1/escrow").await, 200);
     assert_eq!(
         empty,
@@ -168,12 +168,12 @@ async fn escrows_are_listed_newest_first() {
 
 #[tokio::test]
 async fn escrows_are_found_by_state_and_wallet() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
     let (payee, other, stranger) = (
-        payer.another(&world).await,
-        payer.another(&world).await,
-        Side::new(&world).await,
+        payer.another(&fixture).await,
+        payer.another(&fixture).await,
+        Side::new(&fixture).await,
     );
     let pending = payer.escrow_to(&payee, usd(1)).await;
     let funded = payer.funded_to(&payee, usd(1)).await;
@@ -253,19 +253,19 @@ async fn escrows_are_found_by_state_and_wallet() {
 /// Numbers whose escrow was never written, as a crash leaves them, cost a page as much as others.
 #[tokio::test]
 async fn a_page_of_a_search_reads_a_thousand_escrows_at_most() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let payee = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let payer = Side::new(&fixture).await;
+    let payee = payer.another(&fixture).await;
     let number = payer.escrow_to(&payee, usd(1)).await;
     let list = payer.account.keys.in_mode(payer.mode).escrows();
-    let before: u64 = world.redis.command(&["ZCARD", &list]);
+    let before: u64 = fixture.redis.command(&["ZCARD", &list]);
     let fill = "for n = 1, tonumber(ARGV[1]) do \
         local number = string.format('%d', tonumber(ARGV[2]) + n) \
         redis.call('ZADD', KEYS[1], number, number) end return 1";
     let scanned = SCANNED_MAX as u64;
     for (more, is_found) in [(scanned - before, true), (scanned, false)] {
         let (count, above) = (more.to_string(), number.to_string());
-        let _: u64 = world.redis.command(&["EVAL", fill, "1", &list, &count, &above]);
+        let _: u64 = fixture.redis.command(&["EVAL", fill, "1", &list, &count, &above]);
         let first = success(&payer.caller.get("/v1/escrow?status=pending").await, 200);
         assert_eq!(first["escrows"].as_array().unwrap().len(), usize::from(is_found));
         assert_eq!(first["partial"], json!(!is_found));

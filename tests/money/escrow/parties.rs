@@ -2,7 +2,7 @@
 
 pub use harness::replayed;
 
-use crate::fixture::{World, success, text};
+use crate::fixture::{Fixture, success, text};
 use clock::now_ms;
 use domain::id::IdKind;
 use domain::intent::{IntentState, Reason};
@@ -32,26 +32,26 @@ pub struct Side {
 
 impl Side {
     /// A new account with one agent.
-    pub async fn new(world: &World) -> Self {
-        let (account, caller) = world.account("startup").await;
-        Self::with_agent(world, &account, caller, Mode::Live).await
+    pub async fn new(fixture: &Fixture) -> Self {
+        let (account, caller) = fixture.account("startup").await;
+        Self::with_agent(fixture, &account, caller, Mode::Live).await
     }
 
     /// One more agent of the same account.
-    pub async fn another(&self, world: &World) -> Self {
-        Self::with_agent(world, &self.account, self.caller.clone(), self.mode).await
+    pub async fn another(&self, fixture: &Fixture) -> Self {
+        Self::with_agent(fixture, &self.account, self.caller.clone(), self.mode).await
     }
 
     /// The same account in test mode, with an agent of its own.
-    pub async fn in_test_mode(&self, world: &World) -> Self {
-        let caller = world.caller(&self.account, Mode::Test).await;
-        Self::with_agent(world, &self.account, caller, Mode::Test).await
+    pub async fn in_test_mode(&self, fixture: &Fixture) -> Self {
+        let caller = fixture.caller(&self.account, Mode::Test).await;
+        Self::with_agent(fixture, &self.account, caller, Mode::Test).await
     }
 
-    async fn with_agent(world: &World, account: &SeedAccount, caller: Caller, mode: Mode) -> Self {
+    async fn with_agent(fixture: &Fixture, account: &SeedAccount, caller: Caller, mode: Mode) -> Self {
         let made = success(&caller.post("/v1/agents", json!({ "name": "Party" })).await, 200);
         let owner = text(&made, "/agent/id").to_owned();
-        let store = world.store.clone();
+        let store = fixture.store.clone();
         let wallet = Wallet::of_owner(&store, &account.keys.in_mode(mode), &owner)
             .await
             .unwrap()

@@ -2,7 +2,7 @@
 
 use super::{id, in_transit, two};
 use crate::escrow::parties::{Side, refused, usd};
-use crate::fixture::{BINARY, FULL, World, problem, success, text};
+use crate::fixture::{BINARY, FULL, Fixture, problem, success, text};
 use clock::now_ms;
 use domain::intent::Reason;
 use domain::mode::Mode;
@@ -22,8 +22,8 @@ const WORKER: Duration = Duration::from_secs(15);
 
 /// A release with the key `r` of which only the payer's step runs, as after a crash of every process. No server runs
 /// meanwhile. Returns whether the call was answered.
-async fn begin(world: &World, side: &Side, number: u64) -> bool {
-    let secret = sanity::record(&world.store).await.unwrap().check_secret;
+async fn begin(fixture: &Fixture, side: &Side, number: u64) -> bool {
+    let secret = sanity::record(&fixture.store).await.unwrap().check_secret;
     let realm = side.account.keys.in_mode(side.mode);
     let request = json!({ "escrowId": number.to_string() });
     let once = Once::new(&secret, &realm, Some("r"), ("escrow/release", &request), now_ms()).unwrap();
@@ -32,9 +32,9 @@ async fn begin(world: &World, side: &Side, number: u64) -> bool {
         once: &once,
         at_ms: now_ms(),
     };
-    let escrow = Escrow::read(&world.store, number).await.unwrap().unwrap();
+    let escrow = Escrow::read(&fixture.store, number).await.unwrap().unwrap();
     let begun = decide(
-        &crashing_at(&world.store, "transit_arrive"),
+        &crashing_at(&fixture.store, "transit_arrive"),
         &asked,
         &escrow,
         Verdict::Release,
@@ -44,8 +44,8 @@ async fn begin(world: &World, side: &Side, number: u64) -> bool {
 }
 
 /// Starts a server in place of the killed one; also returns a caller of `side` there.
-async fn next(world: &World, side: &Side) -> (Admin, Caller) {
-    let admin = Admin::start(AdminOptions::new(BINARY, world.redis.url()));
+async fn next(fixture: &Fixture, side: &Side) -> (Admin, Caller) {
+    let admin = Admin::start(AdminOptions::new(BINARY, fixture.redis.url()));
     let key = side.account.issue(Mode::Live, FULL, &[], None).await;
     let caller = admin.caller(&key.secret);
     (admin, caller)
@@ -60,19 +60,19 @@ async fn with_key(caller: &Caller, word: &str, number: u64) -> Reply {
 
 #[tokio::test]
 async fn a_retry_finishes_what_the_payee_began() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
     let number = payer.funded_to(&payee, usd(1)).await;
-    world.admin.kill9();
+    fixture.admin.kill9();
     for _ in 0..2 {
-        assert!(!begin(&world, &payee, number).await, "its intent is not there");
-        assert_eq!(in_transit(&world, &payer).await, 1);
+        assert!(!begin(&fixture, &payee, number).await, "its intent is not there");
+        assert_eq!(in_transit(&fixture, &payer).await, 1);
     }
-    let (_admin, of_payer) = next(&world, &payer).await;
+    let (_admin, of_payer) = next(&fixture, &payer).await;
     // Another request is too late already.
     let late = of_payer.post_once("/v1/escrow/dispute", "d", id(number)).await;
     refused(&late, 409, "ESCROW_RESOLVED", Reason::EscrowReleased);
-    let (_admin, of_payee) = next(&world, &payee).await;
+    let (_admin, of_payee) = next(&fixture, &payee).await;
     let again = with_key(&of_payee, "release", number).await;
     assert_eq!(
         (again.status, &again.json()["success"], &again.json()["replayed"]),
@@ -80,7 +80,7 @@ async fn a_retry_finishes_what_the_payee_began() {
     );
     let record = payee.settled(text(&again.json(), "/intent_id")).await;
     assert_eq!(
-        (payee.balance().await, in_transit(&world, &payer).await),
+        (payee.balance().await, in_transit(&fixture, &payer).await),
         (usd(1), 0)
     );
     let credits: Vec<_> = payee.transactions().await;
@@ -92,20 +92,24 @@ async fn a_retry_finishes_what_the_payee_began() {
 /// A call has won but is not delivered yet: its key cannot be used for another call.
 #[tokio::test]
 async fn a_key_that_won_cannot_be_reused_before_its_intent_arrives() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
     let number = payer.funded_to(&payee, usd(1)).await;
-    world.admin.kill9();
-    assert!(!begin(&world, &payee, number).await);
-    let (_admin, of_payee) = next(&world, &payee).await;
+    fixture.admin.kill9();
+    assert!(!begin(&fixture, &payee, number).await);
+    let (_admin, of_payee) = next(&fixture, &payee).await;
     let other = with_key(&of_payee, "dispute", number).await;
     problem(&other, 422, "IDEMPOTENCY_KEY_REUSED");
-    assert_eq!(payer_status(&world, number).await, EscrowStatus::Released);
+    assert_eq!(payer_status(&fixture, number).await, EscrowStatus::Released);
     until("the delivery", async || payee.balance().await == usd(1)).await;
 }
 
-async fn payer_status(world: &World, number: u64) -> EscrowStatus {
-    Escrow::read(&world.store, number).await.unwrap().unwrap().status
+async fn payer_status(fixture: &Fixture, number: u64) -> EscrowStatus {
+    Escrow::read(&fixture.store, number)
+        .await
+        .unwrap()
+        .unwrap()
+        .status
 }
 
 /// The greatest balance of a wallet, in nano-USD.
@@ -114,8 +118,8 @@ const FULL_WALLET: &str = "9000000000000000000";
 /// A release to a full wallet is refused for that reason, to either party, and nothing moves.
 #[tokio::test]
 async fn a_wallet_in_another_account_that_can_hold_no_more() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
     let (paid, fought) = (
         payer.funded_to(&payee, usd(1)).await,
         payer.funded_to(&payee, usd(1)).await,
@@ -130,17 +134,21 @@ async fn a_wallet_in_another_account_that_can_hold_no_more() {
         let kind = IntentIndex::Kind("escrow_release");
         assert_eq!(side.index(kind).await, [""; 0], "no intent");
     }
-    let disputed = Escrow::read(&world.store, fought).await.unwrap().unwrap();
+    let disputed = Escrow::read(&fixture.store, fought).await.unwrap().unwrap();
     assert_eq!(
-        end_dispute(&world.store, &disputed, Winner::Payee).await.unwrap(),
+        end_dispute(&fixture.store, &disputed, Winner::Payee)
+            .await
+            .unwrap(),
         Ended::TooMuch
     );
     assert_eq!(payer.account.version().await, before, "nothing changed");
-    assert_eq!(in_transit(&world, &payer).await, 0);
+    assert_eq!(in_transit(&fixture, &payer).await, 0);
     // No record: the key is free for another request.
     success(&payee.call("dispute", "r", id(paid)).await, 200);
     assert_eq!(
-        end_dispute(&world.store, &disputed, Winner::Payer).await.unwrap(),
+        end_dispute(&fixture.store, &disputed, Winner::Payer)
+            .await
+            .unwrap(),
         Ended::Done(EscrowStatus::Refunded)
     );
 }
@@ -149,8 +157,8 @@ async fn a_wallet_in_another_account_that_can_hold_no_more() {
 /// release the money itself.
 #[tokio::test]
 async fn a_payee_takes_what_a_payer_cannot_release() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
     let (first, second) = (
         payer.funded_to(&payee, usd(1)).await,
         payer.funded_to(&payee, usd(1)).await,
@@ -173,13 +181,13 @@ async fn a_payee_takes_what_a_payer_cannot_release() {
 /// The wallet filled up after the check: the escrow is over and the intent exists, and only the money waits.
 #[tokio::test]
 async fn only_the_money_waits_for_a_wallet_that_filled_up() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
     let number = payer.funded_to(&payee, usd(1)).await;
-    world.admin.kill9();
-    assert!(!begin(&world, &payee, number).await);
+    fixture.admin.kill9();
+    assert!(!begin(&fixture, &payee, number).await);
     payee.fill(usd(1) / 2).await;
-    let (admin, caller) = next(&world, &payee).await;
+    let (admin, caller) = next(&fixture, &payee).await;
     let again = with_key(&caller, "release", number).await;
     assert_eq!((again.status, &again.json()["success"]), (409, &json!(true)));
     let record = payee.settled(text(&again.json(), "/intent_id")).await;
@@ -204,14 +212,14 @@ async fn only_the_money_waits_for_a_wallet_that_filled_up() {
     let log = admin.logs();
     assert_eq!(log.matches("has no room").count(), 1, "{log}");
     assert!(!log.contains("ERROR"), "{log}");
-    let cli = Cli::new(BINARY, world.redis.url());
+    let cli = Cli::new(BINARY, fixture.redis.url());
     let check = cli.json(&["ledger", "check"]);
     assert_eq!(check["ok"], json!(true), "{check}");
 
     // There is room again: the money arrives, and nothing is written twice.
     let back = json!({ "from": payee.owner, "to": "user", "amount": 1 });
     success(&caller.post("/v1/wallet/transfer", back).await, 200);
-    until("the money", async || in_transit(&world, &payer).await == 0).await;
+    until("the money", async || in_transit(&fixture, &payer).await == 0).await;
     assert_eq!(payee.balance().await, full);
     let credit = payee.transactions().await.pop().unwrap();
     assert_eq!(
@@ -230,12 +238,12 @@ async fn only_the_money_waits_for_a_wallet_that_filled_up() {
 /// does, and even if it did not, the money would not be lost.
 #[tokio::test]
 async fn money_for_a_wallet_that_was_closed_goes_to_the_user_wallet() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
-    let neighbour = payer.another(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
+    let neighbour = payer.another(&fixture).await;
     let forget = async |side: &Side| {
         let open = side.account.keys.in_mode(side.mode).open_escrows(&side.owner);
-        let _: i64 = world.store.command(redis::cmd("DEL").arg(open)).await.unwrap();
+        let _: i64 = fixture.store.command(redis::cmd("DEL").arg(open)).await.unwrap();
     };
     let close = async |side: &Side| {
         let reply = side.caller.delete(&format!("/v1/agents/{}", side.owner)).await;
@@ -257,9 +265,9 @@ async fn money_for_a_wallet_that_was_closed_goes_to_the_user_wallet() {
     assert_eq!(user_of_payee.balance().await, usd(2));
     forget(&payer).await;
     close(&payer).await;
-    let escrow = Escrow::read(&world.store, back).await.unwrap().unwrap();
+    let escrow = Escrow::read(&fixture.store, back).await.unwrap().unwrap();
     assert_eq!(
-        end_dispute(&world.store, &escrow, Winner::Payer).await.unwrap(),
+        end_dispute(&fixture.store, &escrow, Winner::Payer).await.unwrap(),
         Ended::Done(EscrowStatus::Refunded)
     );
     assert_eq!(user.balance().await, usd(5));

@@ -2,7 +2,7 @@
 
 use super::{id, two};
 use crate::escrow::parties::usd;
-use crate::fixture::{World, success, text};
+use crate::fixture::{Fixture, success, text};
 use domain::intent::Reason;
 use futures::future::join_all;
 use harness::assert_fields;
@@ -14,8 +14,8 @@ const ROUNDS: usize = 50;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_key_sent_many_times_at_once_wins_once() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
     for (word, side) in [("release", &payer), ("release", &payee), ("dispute", &payee)] {
         let number = payer.funded_to(&payee, usd(1)).await;
         let before = payee.balance().await;
@@ -61,8 +61,8 @@ async fn one_key_sent_many_times_at_once_wins_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_key_sent_many_times_at_once_loses_once() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
     let number = payer.funded_to(&payee, usd(1)).await;
     success(&payer.call("release", "r", id(number)).await, 200);
     for side in [&payer, &payee] {
@@ -89,9 +89,9 @@ async fn one_key_sent_many_times_at_once_loses_once() {
 /// of them is done, the other answers that the key is taken, and the books stay right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_key_for_two_requests_does_one_of_them() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
-    let neighbour = payee.another(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
+    let neighbour = payee.another(&fixture).await;
     for round in 0..ROUNDS {
         let number = payer.funded_to(&payee, usd(1)).await;
         let (before, key) = (payee.balance().await, format!("both {round}"));

@@ -2,17 +2,17 @@
 
 use super::{id, two};
 use crate::escrow::parties::{Side, refused, replayed, usd};
-use crate::fixture::{World, problem, success};
+use crate::fixture::{Fixture, problem, success};
 use domain::intent::Reason;
 use harness::assert_fields;
 use serde_json::json;
 
 #[tokio::test]
 async fn strangers_and_modes() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
-    let stranger = Side::new(&world).await;
-    let tester = payer.in_test_mode(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
+    let stranger = Side::new(&fixture).await;
+    let tester = payer.in_test_mode(&fixture).await;
     let number = payer.funded_to(&payee, usd(1)).await;
     let pending = payer.escrow_to(&payee, usd(1)).await;
     let before = payer.account.version().await;
@@ -55,13 +55,13 @@ async fn strangers_and_modes() {
     // A refusal of these kinds is not stored: the key is still free.
     let reply = stranger.call("release", "k", id(number)).await;
     problem(&reply, 403, "NOT_A_PARTY");
-    let own = stranger.another(&world).await;
+    let own = stranger.another(&fixture).await;
     let mine = stranger.funded_to(&own, usd(1)).await;
     success(&stranger.call("release", "k", id(mine)).await, 200);
     assert_eq!(payer.account.version().await, before, "nothing changed");
 
     // In test mode everything works the same, apart from the live records.
-    let other = tester.another(&world).await;
+    let other = tester.another(&fixture).await;
     let number = tester.funded_to(&other, usd(2)).await;
     success(&tester.call_plain("release", id(number)).await, 200);
     assert_eq!(other.balance().await, usd(2));
@@ -71,8 +71,8 @@ async fn strangers_and_modes() {
 
 #[tokio::test]
 async fn a_wallet_of_another_account_that_is_closed() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
+    let fixture = Fixture::start().await;
+    let (payer, payee) = two(&fixture).await;
     let number = payer.escrow_to(&payee, usd(1)).await;
     payer.deposit(usd(1)).await;
     let reply = payee.caller.delete(&format!("/v1/agents/{}", payee.owner)).await;

@@ -1,7 +1,7 @@
 //! A debit of any kind that takes a wallet below its threshold fires one event.
 
 use super::Watch;
-use crate::fixture::{World, success, text};
+use crate::fixture::{Fixture, success, text};
 use crate::spender::{Spender, decimal};
 use serde_json::{Value, json};
 
@@ -29,22 +29,25 @@ async fn fund(spender: &Spender, from: u64, to: u64, nanos: u64) {
 
 #[tokio::test]
 async fn each_way_out_crosses_the_threshold_at_the_nano() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await.in_test_mode(&world).await;
-    let bot = spender
-        .agent(&world, 0, json!({ "lowBalanceThreshold": decimal(50) }))
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder")
+        .await
+        .in_test_mode(&fixture)
         .await;
-    let other = spender.agent(&world, 0, json!({})).await;
+    let bot = spender
+        .agent(&fixture, 0, json!({ "lowBalanceThreshold": decimal(50) }))
+        .await;
+    let other = spender.agent(&fixture, 0, json!({})).await;
     let (from, to) = (
-        spender.number(&world, &bot, "wallet_number").await,
-        spender.number(&world, &other, "wallet_number").await,
+        spender.number(&fixture, &bot, "wallet_number").await,
+        spender.number(&fixture, &other, "wallet_number").await,
     );
     let mut watch = Watch::new(&spender).await;
     for (round, cause) in ["spend.requested", "transfer.requested", "escrow.fund"]
         .into_iter()
         .enumerate()
     {
-        let balance = spender.balance(&world, &bot).await;
+        let balance = spender.balance(&fixture, &bot).await;
         deposit(&spender, &bot, 100 - balance, &format!("r{round}")).await;
         Watch::only(watch.next().await, "wallet.deposit");
         for (nanos, reported) in [(50, None), (1, Some("49")), (1, None)] {
@@ -72,9 +75,12 @@ async fn each_way_out_crosses_the_threshold_at_the_nano() {
 /// An agent without a policy of its own and the account's wallet have the highest of the account's thresholds.
 #[tokio::test]
 async fn the_account_s_threshold_holds_where_there_is_no_other() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await.in_test_mode(&world).await;
-    let own = spender.agent(&world, 0, json!({})).await;
+    let fixture = Fixture::start().await;
+    let spender = Spender::new(&fixture, "builder")
+        .await
+        .in_test_mode(&fixture)
+        .await;
+    let own = spender.agent(&fixture, 0, json!({})).await;
     for (name, low) in [("a", 30), ("b", 70)] {
         let policy = json!({ "name": name, "lowBalanceThreshold": decimal(low) });
         success(&spender.caller.post("/v1/policies", policy).await, 200);

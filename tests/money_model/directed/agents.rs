@@ -1,17 +1,17 @@
 //! Opening user wallets, freezing agents, and deleting agents unless money or an open escrow prevents that.
 
-use super::fixture::{START, Stage, decide, deposit, escrow, request_id, spend, transfer};
+use super::fixture::{DirectedFixture, START, decide, deposit, escrow, request_id, spend, transfer};
 use crate::act::{Act, Deposit, Verdict};
 use crate::model::{Agent, Limits, Model};
 use crate::model_fixture::Checked;
 use store::agent::freeze::FrozenBy;
 
-pub async fn all(stage: &Stage<'_>) -> Checked {
-    opened(stage).await?;
-    frozen(stage).await?;
-    deleted(stage).await?;
-    kept(stage).await?;
-    owed(stage).await
+pub async fn all(setup: &DirectedFixture<'_>) -> Checked {
+    opened(setup).await?;
+    frozen(setup).await?;
+    deleted(setup).await?;
+    kept(setup).await?;
+    owed(setup).await
 }
 
 fn delete(at: usize, agent: &str) -> Act {
@@ -21,19 +21,19 @@ fn delete(at: usize, agent: &str) -> Act {
     }
 }
 
-async fn opened(stage: &Stage<'_>) -> Checked {
-    let mut model = Model::new(stage.period);
+async fn opened(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = Model::new(setup.period);
     model.set_clock();
-    let mut world = stage.world(model).await?;
+    let mut fixture = setup.fixture(model).await?;
     for at in [0, 3, 1, 0] {
-        world.want("wallet", Act::OpenUser { at }).await?;
+        fixture.want("wallet", Act::OpenUser { at }).await?;
     }
     Ok(())
 }
 
 /// Only an agent that exists can be frozen, whichever record makes it exist.
-async fn frozen(stage: &Stage<'_>) -> Checked {
-    let mut model = stage.model();
+async fn frozen(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = setup.model();
     for at in [0, 1] {
         let agents = &mut model.sides[at].agents;
         for agent in ["key", "provider", "left", "policy"] {
@@ -63,7 +63,7 @@ async fn frozen(stage: &Stage<'_>) -> Checked {
         .expect("it")
         .virtual_keys
         .insert("vk_1".to_owned());
-    let mut world = stage.world(model).await?;
+    let mut fixture = setup.fixture(model).await?;
     for (at, keys) in [(0, "done"), (1, "not_found")] {
         for (agent, outcome) in [
             ("b", "done"),
@@ -75,7 +75,7 @@ async fn frozen(stage: &Stage<'_>) -> Checked {
         ] {
             let agent = agent.to_owned();
             let by = FrozenBy::User;
-            world
+            fixture
                 .want(
                     outcome,
                     Act::Freeze {
@@ -92,9 +92,9 @@ async fn frozen(stage: &Stage<'_>) -> Checked {
 }
 
 /// The deletion of an agent: removed records, remaining records, and the start of a new agent of the same name.
-async fn deleted(stage: &Stage<'_>) -> Checked {
+async fn deleted(setup: &DirectedFixture<'_>) -> Checked {
     for at in [0, 1, 3] {
-        let mut model = stage.model();
+        let mut model = setup.model();
         // Virtual and provider keys are live only: a deletion in test mode leaves them.
         for (agent, ids) in [("a", ["vk_1", "vk_2", "vk_3"]), ("b", ["vk_4", "vk_5", "vk_6"])] {
             let record = model.sides[at - at % 2].agents.get_mut(agent).expect("the agent");
@@ -124,10 +124,10 @@ async fn deleted(stage: &Stage<'_>) -> Checked {
             let record = model.sides[at].agents.get_mut("a").expect("the agent");
             record.old.insert(field.to_owned(), "7".to_owned());
         }
-        let mut world = stage.world(model).await?;
-        world.want("deleted", delete(at, "a")).await?;
-        world.want("missing", delete(at, "a")).await?;
-        world
+        let mut fixture = setup.fixture(model).await?;
+        fixture.want("deleted", delete(at, "a")).await?;
+        fixture.want("missing", delete(at, "a")).await?;
+        fixture
             .want(
                 "created",
                 Act::NewAgent {
@@ -137,11 +137,11 @@ async fn deleted(stage: &Stage<'_>) -> Checked {
                 },
             )
             .await?;
-        let again = world.model.place(at, "a");
-        world.want("done", transfer(1, &b, &again, 5)).await?;
-        world.want("holds_money", delete(at, "a")).await?;
+        let again = fixture.model.place(at, "a");
+        fixture.want("done", transfer(1, &b, &again, 5)).await?;
+        fixture.want("holds_money", delete(at, "a")).await?;
         let by = FrozenBy::User;
-        world
+        fixture
             .want(
                 "done",
                 Act::Freeze {
@@ -152,15 +152,15 @@ async fn deleted(stage: &Stage<'_>) -> Checked {
                 },
             )
             .await?;
-        world.want("done", transfer(2, &again, &user, 5)).await?;
-        world.want("deleted", delete(at, "a")).await?;
+        fixture.want("done", transfer(2, &again, &user, 5)).await?;
+        fixture.want("deleted", delete(at, "a")).await?;
     }
     Ok(())
 }
 
 /// A wallet with money, or with a pending deposit, prevents the deletion of its agent.
-async fn kept(stage: &Stage<'_>) -> Checked {
-    let mut model = stage.model();
+async fn kept(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = setup.model();
     model.lay(
         "created",
         &Act::NewAgent {
@@ -170,25 +170,25 @@ async fn kept(stage: &Stage<'_>) -> Checked {
         },
     );
     let (user, c) = (model.place(0, "user"), model.place(0, "c"));
-    let mut world = stage.world(model).await?;
+    let mut fixture = setup.fixture(model).await?;
     let waits = Deposit {
         pending: true,
         ..deposit(1, c.clone(), 1)
     };
-    world.want("made", waits).await?;
-    world.want("awaits_deposit", delete(0, "c")).await?;
+    fixture.want("made", waits).await?;
+    fixture.want("awaits_deposit", delete(0, "c")).await?;
     let never = Deposit {
         pending: true,
         ..deposit(3, c.clone(), 1)
     };
-    world.want("made", never).await?;
+    fixture.want("made", never).await?;
     let cancel = Act::Cancel {
         at: 0,
         reference: "ref 3".to_owned(),
     };
-    world.want("cancelled", cancel).await?;
-    world.want("awaits_deposit", delete(0, "c")).await?;
-    world
+    fixture.want("cancelled", cancel).await?;
+    fixture.want("awaits_deposit", delete(0, "c")).await?;
+    fixture
         .want(
             "confirmed",
             Act::Confirm {
@@ -198,16 +198,16 @@ async fn kept(stage: &Stage<'_>) -> Checked {
             },
         )
         .await?;
-    world.want("holds_money", delete(0, "c")).await?;
-    world.want("done", transfer(2, &c, &user, 1)).await?;
-    world.want("deleted", delete(0, "c")).await?;
-    world.want("missing", delete(0, "nobody")).await
+    fixture.want("holds_money", delete(0, "c")).await?;
+    fixture.want("done", transfer(2, &c, &user, 1)).await?;
+    fixture.want("deleted", delete(0, "c")).await?;
+    fixture.want("missing", delete(0, "nobody")).await
 }
 
 /// An open escrow that the account pays prevents the deletion of either party; an ended or unknown one does not.
-async fn owed(stage: &Stage<'_>) -> Checked {
+async fn owed(setup: &DirectedFixture<'_>) -> Checked {
     for (payer_goes, to_at) in [(true, 0), (false, 0), (true, 2)] {
-        let mut model = stage.model();
+        let mut model = setup.model();
         let gone_at = if payer_goes { 0 } else { to_at };
         model.lay(
             "created",
@@ -232,28 +232,28 @@ async fn owed(stage: &Stage<'_>) -> Checked {
                 },
             );
         }
-        let mut world = stage.world(model).await?;
-        world.want("open_escrows", delete(gone_at, "c")).await?;
+        let mut fixture = setup.fixture(model).await?;
+        fixture.want("open_escrows", delete(gone_at, "c")).await?;
         let dispute = |n, number| Act::Decide(decide(0, n, number, Verdict::Dispute(None)));
-        world.want("done", dispute(1, 1)).await?;
-        world.want("done", dispute(2, 2)).await?;
-        world.want("open_escrows", delete(gone_at, "c")).await?;
+        fixture.want("done", dispute(1, 1)).await?;
+        fixture.want("done", dispute(2, 2)).await?;
+        fixture.want("open_escrows", delete(gone_at, "c")).await?;
         let end = |escrow| Act::End {
             escrow,
             refund: !payer_goes,
             crash: to_at == 2,
         };
-        world.want("done", end(1)).await?;
-        world.want("open_escrows", delete(gone_at, "c")).await?;
-        world.want("done", end(2)).await?;
-        world.want("deleted", delete(gone_at, "c")).await?;
+        fixture.want("done", end(1)).await?;
+        fixture.want("open_escrows", delete(gone_at, "c")).await?;
+        fixture.want("done", end(2)).await?;
+        fixture.want("deleted", delete(gone_at, "c")).await?;
     }
-    owed_by_another(stage).await
+    owed_by_another(setup).await
 }
 
 /// An escrow that another account pays does not prevent a deletion: its money arrives in the account's own wallet.
-async fn owed_by_another(stage: &Stage<'_>) -> Checked {
-    let mut model = stage.model();
+async fn owed_by_another(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = setup.model();
     let new = Act::NewAgent {
         at: 2,
         agent: "c".to_owned(),
@@ -269,16 +269,16 @@ async fn owed_by_another(stage: &Stage<'_>) -> Checked {
         };
         model.lay("done", &fund);
     }
-    let mut world = stage.world(model).await?;
+    let mut fixture = setup.fixture(model).await?;
     let dispute = Act::Decide(decide(0, 1, 1, Verdict::Dispute(None)));
-    world.want("done", dispute).await?;
-    world.want("deleted", delete(2, "c")).await?;
+    fixture.want("done", dispute).await?;
+    fixture.want("deleted", delete(2, "c")).await?;
     let end = Act::End {
         escrow: 1,
         refund: false,
         crash: false,
     };
-    world.want("done", end).await?;
+    fixture.want("done", end).await?;
     let release = Act::Decide(decide(2, 2, 2, Verdict::Release));
-    world.want("done", release).await
+    fixture.want("done", release).await
 }

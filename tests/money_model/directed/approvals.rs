@@ -1,20 +1,20 @@
 //! Spends pending approval: granted, denied, refused by the second check, decided only once.
 
-use super::fixture::{START, Stage, plan, spend};
+use super::fixture::{DirectedFixture, START, plan, spend};
 use crate::act::{Act, Plan, Spend};
 use crate::model::{Limits, Model};
 use crate::model_fixture::Checked;
 
-pub async fn all(stage: &Stage<'_>) -> Checked {
-    granted(stage).await?;
-    denied(stage).await?;
-    refused(stage).await?;
-    other_wallets(stage).await
+pub async fn all(setup: &DirectedFixture<'_>) -> Checked {
+    granted(setup).await?;
+    denied(setup).await?;
+    refused(setup).await?;
+    other_wallets(setup).await
 }
 
 /// A model in which every spend needs an approval.
-fn strict(stage: &Stage<'_>) -> Model {
-    let mut model = stage.model();
+fn strict(setup: &DirectedFixture<'_>) -> Model {
+    let mut model = setup.model();
     for agent in ["a", "b"] {
         let limits = Limits {
             approval: Some(0),
@@ -77,18 +77,18 @@ fn stale(act: Act) -> Act {
     }
 }
 
-async fn granted(stage: &Stage<'_>) -> Checked {
-    let mut world = stage.world(strict(stage)).await?;
-    world.want("pending", spend_request(1, 30)).await?;
-    world.want("pending", spend_request(2, 30)).await?;
-    world.want("known", spend_request(1, 30)).await?;
-    world.want("changed", stale(resolve(3, 1, true))).await?;
-    world.want("settled 70", resolve(4, 1, true)).await?;
+async fn granted(setup: &DirectedFixture<'_>) -> Checked {
+    let mut fixture = setup.fixture(strict(setup)).await?;
+    fixture.want("pending", spend_request(1, 30)).await?;
+    fixture.want("pending", spend_request(2, 30)).await?;
+    fixture.want("known", spend_request(1, 30)).await?;
+    fixture.want("changed", stale(resolve(3, 1, true))).await?;
+    fixture.want("settled 70", resolve(4, 1, true)).await?;
     for grant in [true, false] {
-        world.want("changed", resolve(5, 1, grant)).await?;
-        world.want("changed", stale(resolve(5, 1, grant))).await?;
+        fixture.want("changed", resolve(5, 1, grant)).await?;
+        fixture.want("changed", stale(resolve(5, 1, grant))).await?;
     }
-    world.want("known", spend_request(1, 30)).await?;
+    fixture.want("known", spend_request(1, 30)).await?;
     let other = Plan {
         name: "q".to_owned(),
         ..plan(None, None)
@@ -97,36 +97,36 @@ async fn granted(stage: &Stage<'_>) -> Checked {
     if let Act::Resolve { plan, .. } = &mut act {
         *plan = Some(other);
     }
-    world.want("other_plan", act).await?;
-    world.want("settled 40", resolve(7, 2, true)).await
+    fixture.want("other_plan", act).await?;
+    fixture.want("settled 40", resolve(7, 2, true)).await
 }
 
-async fn denied(stage: &Stage<'_>) -> Checked {
-    let mut world = stage.world(strict(stage)).await?;
-    world.want("pending", spend_request(1, 30)).await?;
-    world.want("pending", spend_request(2, 31)).await?;
-    world.want("changed", stale(resolve(3, 1, false))).await?;
-    world.want("denied", resolve(3, 1, false)).await?;
+async fn denied(setup: &DirectedFixture<'_>) -> Checked {
+    let mut fixture = setup.fixture(strict(setup)).await?;
+    fixture.want("pending", spend_request(1, 30)).await?;
+    fixture.want("pending", spend_request(2, 31)).await?;
+    fixture.want("changed", stale(resolve(3, 1, false))).await?;
+    fixture.want("denied", resolve(3, 1, false)).await?;
     for grant in [true, false] {
-        world.want("changed", resolve(4, 1, grant)).await?;
+        fixture.want("changed", resolve(4, 1, grant)).await?;
     }
-    world.want("denied", resolve(5, 2, false)).await
+    fixture.want("denied", resolve(5, 2, false)).await
 }
 
 /// The checks run again on approval, and a refusal then is final, under the intent's own id.
-async fn refused(stage: &Stage<'_>) -> Checked {
-    let mut model = strict(stage);
+async fn refused(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = strict(setup);
     model.lay("pending", &spend_request(1, START));
     model.lay("pending", &spend_request(2, START));
     model.lay("pending", &spend_request(3, 1));
-    let mut world = stage.world(model).await?;
-    world.want("settled 0", resolve(4, 1, true)).await?;
-    world
+    let mut fixture = setup.fixture(model).await?;
+    fixture.want("settled 0", resolve(4, 1, true)).await?;
+    fixture
         .want("blocked insufficient_balance int_2", resolve(5, 2, true))
         .await?;
-    world.want("changed", resolve(6, 2, true)).await?;
+    fixture.want("changed", resolve(6, 2, true)).await?;
     let by = store::agent::freeze::FrozenBy::User;
-    world
+    fixture
         .want(
             "done",
             Act::Freeze {
@@ -137,17 +137,17 @@ async fn refused(stage: &Stage<'_>) -> Checked {
             },
         )
         .await?;
-    world.want("blocked frozen int_3", resolve(7, 3, true)).await
+    fixture.want("blocked frozen int_3", resolve(7, 3, true)).await
 }
 
 /// An approval is valid for the wallet that the agent had when it requested the spend, or for none if it had none.
-async fn other_wallets(stage: &Stage<'_>) -> Checked {
+async fn other_wallets(setup: &DirectedFixture<'_>) -> Checked {
     let new = |agent: &str| Act::NewAgent {
         at: 0,
         agent: agent.to_owned(),
         most: None,
     };
-    let mut model = strict(stage);
+    let mut model = strict(setup);
     let limits = Limits {
         approval: Some(0),
         ..Limits::default()
@@ -171,30 +171,33 @@ async fn other_wallets(stage: &Stage<'_>) -> Checked {
         };
         model.lay("pending", &unpaid.into());
     }
-    let mut world = stage.world(model).await?;
-    world.want("settled ", resolve(10, 5, true)).await?;
-    world.want("created", new("c")).await?;
-    world
+    let mut fixture = setup.fixture(model).await?;
+    fixture.want("settled ", resolve(10, 5, true)).await?;
+    fixture.want("created", new("c")).await?;
+    fixture
         .want("blocked wallet_closed int_6", resolve(11, 6, true))
         .await?;
-    world.want("settled 0", resolve(12, 4, true)).await?;
-    world
+    fixture.want("settled 0", resolve(12, 4, true)).await?;
+    fixture
         .want("blocked insufficient_balance int_3", resolve(13, 3, true))
         .await?;
     let delete = Act::Delete {
         at: 0,
         agent: "a".to_owned(),
     };
-    world.want("deleted", delete).await?;
-    world
+    fixture.want("deleted", delete).await?;
+    fixture
         .want("blocked wallet_closed int_1", resolve(14, 1, true))
         .await?;
-    world.want("created", new("a")).await?;
-    world.want("set", policy("a", 2)).await?;
-    world
+    fixture.want("created", new("a")).await?;
+    fixture.want("set", policy("a", 2)).await?;
+    fixture
         .want("blocked wallet_closed int_2", resolve(15, 2, true))
         .await?;
-    let id = world.model.sides[0].agents["d"].policy.clone().expect("a policy");
-    world.want("deleted", Act::DropPolicy { at: 0, id }).await?;
-    world.want("not_found", resolve(16, 7, true)).await
+    let id = fixture.model.sides[0].agents["d"]
+        .policy
+        .clone()
+        .expect("a policy");
+    fixture.want("deleted", Act::DropPolicy { at: 0, id }).await?;
+    fixture.want("not_found", resolve(16, 7, true)).await
 }

@@ -1,21 +1,21 @@
 //! Money in transit arrives once, however often and by whichever process it is delivered.
 
-use super::fixture::{START, Stage, decide, deposit, escrow, request_id, transfer};
+use super::fixture::{DirectedFixture, START, decide, deposit, escrow, request_id, transfer};
 use crate::act::{Act, Decide, Transfer, Verdict};
 use crate::model::{MOST, Model};
-use crate::model_fixture::{Checked, World};
+use crate::model_fixture::{Checked, ModelFixture};
 
-pub async fn all(stage: &Stage<'_>) -> Checked {
-    once(stage).await?;
-    escrows(stage).await?;
-    closed(stage).await?;
-    repeated(stage).await?;
-    full(stage).await?;
-    full_escrows(stage).await
+pub async fn all(setup: &DirectedFixture<'_>) -> Checked {
+    once(setup).await?;
+    escrows(setup).await?;
+    closed(setup).await?;
+    repeated(setup).await?;
+    full(setup).await?;
+    full_escrows(setup).await
 }
 
-fn crash(n: u64, world: &World, amount: u64) -> Act {
-    let (from, to) = (world.model.place(0, "a"), world.model.place(2, "b"));
+fn crash(n: u64, fixture: &ModelFixture, amount: u64) -> Act {
+    let (from, to) = (fixture.model.place(0, "a"), fixture.model.place(2, "b"));
     Act::Transfer(Transfer {
         crash: true,
         memo: Some("m".to_owned()),
@@ -30,19 +30,19 @@ fn deliver(id: &str, half: bool) -> Act {
     }
 }
 
-async fn once(stage: &Stage<'_>) -> Checked {
-    let mut world = stage.usual().await?;
+async fn once(setup: &DirectedFixture<'_>) -> Checked {
+    let mut fixture = setup.usual().await?;
     for (n, amount) in [(1, 5), (2, 6), (3, START - 11)] {
-        world.want("done", crash(n, &world, amount)).await?;
+        fixture.want("done", crash(n, &fixture, amount)).await?;
     }
     for _ in 0..2 {
-        world.want("delivered", deliver("txn_2", true)).await?;
+        fixture.want("delivered", deliver("txn_2", true)).await?;
     }
     for _ in 0..2 {
-        world.want("delivered", deliver("txn_2", false)).await?;
+        fixture.want("delivered", deliver("txn_2", false)).await?;
     }
-    world.want("delivered", deliver("txn_3", false)).await?;
-    world.want("delivered", deliver("txn_1", false)).await
+    fixture.want("delivered", deliver("txn_3", false)).await?;
+    fixture.want("delivered", deliver("txn_1", false)).await
 }
 
 /// Funded escrows of the first account for `owner` of the second; their numbers are 1, 2 …
@@ -65,24 +65,24 @@ fn funded_with(model: &mut Model, owner: &str, (count, amount): (u64, u64)) {
 }
 
 /// The end of an escrow, with and without money, with and without an intent of the payee.
-async fn escrows(stage: &Stage<'_>) -> Checked {
-    let mut model = stage.model();
+async fn escrows(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = setup.model();
     funded(&mut model, "b", 6);
     model.lay("done", &Act::Decide(decide(0, 300, 4, Verdict::Dispute(None))));
     model.lay("done", &Act::Decide(decide(0, 301, 5, Verdict::Dispute(None))));
-    let mut world = stage.world(model).await?;
+    let mut fixture = setup.fixture(model).await?;
     let lost = |act: Decide| Act::Decide(Decide { crash: true, ..act });
     let why = Some("not as agreed".to_owned());
-    world
+    fixture
         .want("done", lost(decide(0, 1, 1, Verdict::Release)))
         .await?;
-    world
+    fixture
         .want("error", lost(decide(2, 2, 2, Verdict::Release)))
         .await?;
-    world
+    fixture
         .want("error", lost(decide(2, 3, 3, Verdict::Dispute(why))))
         .await?;
-    world
+    fixture
         .want(
             "done refunded",
             Act::End {
@@ -92,7 +92,7 @@ async fn escrows(stage: &Stage<'_>) -> Checked {
             },
         )
         .await?;
-    world
+    fixture
         .want(
             "done released",
             Act::End {
@@ -110,34 +110,36 @@ async fn escrows(stage: &Stage<'_>) -> Checked {
             "5:resolved",
             "4:resolved",
         ] {
-            world
+            fixture
                 .want("delivered", deliver(&format!("escrow:{id}"), half))
                 .await?;
         }
     }
     // The payee's call again finds its intent, and so does another call with its key.
-    world.want("known", decide(2, 2, 2, Verdict::Release)).await?;
-    world.want("known", decide(2, 2, 6, Verdict::Release)).await?;
+    fixture.want("known", decide(2, 2, 2, Verdict::Release)).await?;
+    fixture.want("known", decide(2, 2, 6, Verdict::Release)).await?;
     // While it is in transit, its key is claimed: only the same call may continue.
-    world
+    fixture
         .want("error", lost(decide(2, 9, 6, Verdict::Release)))
         .await?;
-    let (b, user) = (world.model.place(2, "b"), world.model.place(2, "user"));
+    let (b, user) = (fixture.model.place(2, "b"), fixture.model.place(2, "user"));
     let taken = Act::Transfer(transfer(9, &b, &user, 1));
-    world.want("known", taken.clone()).await?;
-    world
+    fixture.want("known", taken.clone()).await?;
+    fixture
         .want("error", lost(decide(2, 9, 6, Verdict::Release)))
         .await?;
     // If the key leads to another record all the same, that record is not overwritten.
-    world.forget_claim(2, "int_9").await?;
-    world.want("done", taken).await?;
-    world.want("delivered", deliver("escrow:6:released", false)).await
+    fixture.forget_claim(2, "int_9").await?;
+    fixture.want("done", taken).await?;
+    fixture
+        .want("delivered", deliver("escrow:6:released", false))
+        .await
 }
 
 /// The wallet was closed meanwhile, and perhaps another one opened: the money goes to the account's own wallet.
-async fn closed(stage: &Stage<'_>) -> Checked {
+async fn closed(setup: &DirectedFixture<'_>) -> Checked {
     for (user, again) in [(true, false), (true, true), (false, true)] {
-        let mut model = stage.model();
+        let mut model = setup.model();
         let (a, c) = (model.place(0, "a"), "c".to_owned());
         model.lay(
             "created",
@@ -160,13 +162,13 @@ async fn closed(stage: &Stage<'_>) -> Checked {
                 .retain(|_, deposit| deposit.owner != "user");
         }
         let to = model.place(2, "c");
-        let mut world = stage.world(model).await?;
+        let mut fixture = setup.fixture(model).await?;
         let lost = Transfer {
             crash: true,
             ..transfer(1, &a, &to, 5)
         };
-        world.want("done", lost).await?;
-        world
+        fixture.want("done", lost).await?;
+        fixture
             .want(
                 "deleted",
                 Act::Delete {
@@ -176,7 +178,7 @@ async fn closed(stage: &Stage<'_>) -> Checked {
             )
             .await?;
         if again {
-            world
+            fixture
                 .want(
                     "created",
                     Act::NewAgent {
@@ -187,16 +189,16 @@ async fn closed(stage: &Stage<'_>) -> Checked {
                 )
                 .await?;
         }
-        world.want("delivered", deliver("txn_1", true)).await?;
-        world.want("delivered", deliver("txn_1", false)).await?;
+        fixture.want("delivered", deliver("txn_1", true)).await?;
+        fixture.want("delivered", deliver("txn_1", false)).await?;
     }
     Ok(())
 }
 
 /// The money arrived and was taken out again before the row was removed. The repeated delivery finds the wallet closed
 /// and credits no other.
-async fn repeated(stage: &Stage<'_>) -> Checked {
-    let mut model = stage.model();
+async fn repeated(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = setup.model();
     let new = || Act::NewAgent {
         at: 2,
         agent: "c".to_owned(),
@@ -204,53 +206,53 @@ async fn repeated(stage: &Stage<'_>) -> Checked {
     };
     model.lay("created", &new());
     let (a, c, user) = (model.place(0, "a"), model.place(2, "c"), model.place(2, "user"));
-    let mut world = stage.world(model).await?;
+    let mut fixture = setup.fixture(model).await?;
     let lost = Transfer {
         crash: true,
         ..transfer(1, &a, &c, 5)
     };
-    world.want("done", lost).await?;
-    world.want("delivered", deliver("txn_1", true)).await?;
-    world.want("done 0", transfer(2, &c, &user, 5)).await?;
+    fixture.want("done", lost).await?;
+    fixture.want("delivered", deliver("txn_1", true)).await?;
+    fixture.want("done 0", transfer(2, &c, &user, 5)).await?;
     let gone = Act::Delete {
         at: 2,
         agent: "c".to_owned(),
     };
-    world.want("deleted", gone).await?;
-    world.want("created", new()).await?;
-    world.want("delivered", deliver("txn_1", false)).await
+    fixture.want("deleted", gone).await?;
+    fixture.want("created", new()).await?;
+    fixture.want("delivered", deliver("txn_1", false)).await
 }
 
 /// Money for a wallet without room waits in transit until the wallet has room.
-async fn full(stage: &Stage<'_>) -> Checked {
-    let mut model = stage.model();
+async fn full(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = setup.model();
     let (a, b) = (model.place(0, "a"), model.place(2, "b"));
     let user = model.place(2, "user");
     model.lay("made", &Act::Deposit(deposit(90, a.clone(), 9_000)));
     model.lay("made", &Act::Deposit(deposit(91, b.clone(), MOST - START - 1024)));
-    let mut world = stage.world(model).await?;
-    world.want("done", crash(1, &world, 2048)).await?;
+    let mut fixture = setup.fixture(model).await?;
+    fixture.want("done", crash(1, &fixture, 2048)).await?;
     for _ in 0..2 {
-        world.want("no_room", deliver("txn_1", false)).await?;
+        fixture.want("no_room", deliver("txn_1", false)).await?;
     }
-    world
+    fixture
         .want("done", Act::Transfer(transfer(2, &b, &user, 1024)))
         .await?;
-    world.want("delivered", deliver("txn_1", false)).await
+    fixture.want("delivered", deliver("txn_1", false)).await
 }
 
 /// Without room for its money, an escrow still ends and its intent is written at once; only the money waits.
-async fn full_escrows(stage: &Stage<'_>) -> Checked {
+async fn full_escrows(setup: &DirectedFixture<'_>) -> Checked {
     // More than the distance between doubles at the largest balance.
     const AMOUNT: u64 = 4096;
-    let mut model = stage.model();
+    let mut model = setup.model();
     let a = model.place(0, "a");
     model.lay("made", &Act::Deposit(deposit(89, a, 4 * AMOUNT)));
     funded_with(&mut model, "b", (4, AMOUNT));
     model.lay("done", &Act::Decide(decide(0, 300, 3, Verdict::Dispute(None))));
     model.lay("done", &Act::Decide(decide(0, 301, 4, Verdict::Dispute(None))));
     let (b, user) = (model.place(2, "b"), model.place(2, "user"));
-    let mut world = stage.world(model).await?;
+    let mut fixture = setup.fixture(model).await?;
     let lost = |act: Decide| Act::Decide(Decide { crash: true, ..act });
     let end = |escrow, crash| Act::End {
         escrow,
@@ -258,42 +260,46 @@ async fn full_escrows(stage: &Stage<'_>) -> Checked {
         crash,
     };
     let emptied = |n, amount| Act::Transfer(transfer(n, &b, &user, amount));
-    world
+    fixture
         .want("done", lost(decide(0, 1, 1, Verdict::Release)))
         .await?;
-    world.want("done released", end(3, true)).await?;
+    fixture.want("done released", end(3, true)).await?;
     let filling = deposit(90, b.clone(), MOST - START);
-    world.want("made", Act::Deposit(filling)).await?;
+    fixture.want("made", Act::Deposit(filling)).await?;
     for id in ["1:released", "3:resolved", "1:released"] {
         let act = deliver(&format!("escrow:{id}"), false);
-        world.want("no_room", act).await?;
+        fixture.want("no_room", act).await?;
     }
     // A verdict that finds the wallet full is refused, and nothing moves.
     for (at, n) in [(0, 2), (2, 3)] {
         let act = Act::Decide(decide(at, n, 2, Verdict::Release));
-        world.want("too_much", act).await?;
+        fixture.want("too_much", act).await?;
     }
-    world.want("too_much", end(4, false)).await?;
-    world.want("done", emptied(4, 2 * AMOUNT)).await?;
+    fixture.want("too_much", end(4, false)).await?;
+    fixture.want("done", emptied(4, 2 * AMOUNT)).await?;
     for half in [true, false, false] {
         for id in ["1:released", "3:resolved"] {
             let act = deliver(&format!("escrow:{id}"), half);
-            world.want("delivered", act).await?;
+            fixture.want("delivered", act).await?;
         }
     }
     // A payee's own verdict has its intent while its money waits.
-    world.want("done", emptied(5, AMOUNT)).await?;
-    world
+    fixture.want("done", emptied(5, AMOUNT)).await?;
+    fixture
         .want("error", lost(decide(2, 6, 2, Verdict::Release)))
         .await?;
     let filling = deposit(91, b.clone(), AMOUNT);
-    world.want("made", Act::Deposit(filling)).await?;
-    world.want("no_room", deliver("escrow:2:released", false)).await?;
-    world
+    fixture.want("made", Act::Deposit(filling)).await?;
+    fixture
+        .want("no_room", deliver("escrow:2:released", false))
+        .await?;
+    fixture
         .want("known", Act::Decide(decide(2, 6, 2, Verdict::Release)))
         .await?;
     // It is not written again: it may be archived when the money arrives.
-    world.archive(2, "int_6").await?;
-    world.want("done", emptied(7, AMOUNT)).await?;
-    world.want("delivered", deliver("escrow:2:released", false)).await
+    fixture.archive(2, "int_6").await?;
+    fixture.want("done", emptied(7, AMOUNT)).await?;
+    fixture
+        .want("delivered", deliver("escrow:2:released", false))
+        .await
 }

@@ -1,11 +1,11 @@
 //! Budgets of records (decision D71) at their bounds: the last record within a budget is made, the next one is refused
 //! and changes nothing, and calls that must always work do.
 
-use super::fixture::{START, Stage, deposit, escrow, plan, request_id, spend, transfer};
+use super::fixture::{DirectedFixture, START, deposit, escrow, plan, request_id, spend, transfer};
 use super::verdicts::{dispute, release};
 use crate::act::{Act, Deposit, Spend};
 use crate::model::{At, Limits, Model, keys, mode};
-use crate::model_fixture::{Checked, World};
+use crate::model_fixture::{Checked, ModelFixture};
 use domain::budget::Budget;
 use store::account::ModeField;
 use store::agent::freeze::FrozenBy;
@@ -20,10 +20,10 @@ fn note(at: At, n: u64) -> Act {
     })
 }
 
-impl Stage<'_> {
-    async fn with(&self, model: Model, budget: Budget, most: u64) -> Result<World, String> {
+impl DirectedFixture<'_> {
+    async fn with(&self, model: Model, budget: Budget, most: u64) -> Result<ModelFixture, String> {
         let budgets = self.store.budgets().with(budget, most);
-        World::with_model(&self.store.clone().with_budgets(budgets), model).await
+        ModelFixture::with_model(&self.store.clone().with_budgets(budgets), model).await
     }
 }
 
@@ -42,35 +42,35 @@ fn lay_walletless(model: &mut Model) {
     );
 }
 
-pub async fn spends(stage: &Stage<'_>) -> Checked {
+pub async fn spends(setup: &DirectedFixture<'_>) -> Checked {
     for at in 0..2 {
         // Intents of all kinds count.
-        let mut model = stage.model();
+        let mut model = setup.model();
         let (a, b) = (model.place(at, "a"), model.place(at, "b"));
         model.lay("done", &Act::Escrow(escrow(1, &a, &b, 1)));
-        let mut world = stage.with(model, Budget::Intents, 3).await?;
-        world.want("settled", note(at, 10)).await?;
-        world.want("settled", note(at, 11)).await?;
-        world.over(Budget::Intents, note(at, 12)).await?;
-        world.want("known", note(at, 11)).await?;
+        let mut fixture = setup.with(model, Budget::Intents, 3).await?;
+        fixture.want("settled", note(at, 10)).await?;
+        fixture.want("settled", note(at, 11)).await?;
+        fixture.over(Budget::Intents, note(at, 12)).await?;
+        fixture.want("known", note(at, 11)).await?;
         // The other mode has its own budget.
-        world.want("settled", note(1 - at, 12)).await?;
-        let mut world = stage.with(stage.model(), Budget::TextBytes, 1).await?;
-        world.want("settled", note(at, 10)).await?;
-        world.over(Budget::TextBytes, note(at, 11)).await?;
+        fixture.want("settled", note(1 - at, 12)).await?;
+        let mut fixture = setup.with(setup.model(), Budget::TextBytes, 1).await?;
+        fixture.want("settled", note(at, 10)).await?;
+        fixture.over(Budget::TextBytes, note(at, 11)).await?;
         let most = spend(10, 1).request().len() as u64 + 1;
-        let mut world = stage.with(stage.model(), Budget::TextBytes, most).await?;
-        world.want("settled", note(at, 10)).await?;
-        world.want("settled", note(at, 11)).await?;
-        world.over(Budget::TextBytes, note(at, 12)).await?;
-        let mut world = stage
-            .with(stage.model(), Budget::Transactions, LAID_OUT + 1)
+        let mut fixture = setup.with(setup.model(), Budget::TextBytes, most).await?;
+        fixture.want("settled", note(at, 10)).await?;
+        fixture.want("settled", note(at, 11)).await?;
+        fixture.over(Budget::TextBytes, note(at, 12)).await?;
+        let mut fixture = setup
+            .with(setup.model(), Budget::Transactions, LAID_OUT + 1)
             .await?;
-        world.want("settled", note(at, 10)).await?;
-        world.over(Budget::Transactions, note(at, 11)).await?;
+        fixture.want("settled", note(at, 10)).await?;
+        fixture.over(Budget::Transactions, note(at, 11)).await?;
     }
     for at in 0..2 {
-        let mut world = stage.with(stage.model(), Budget::Runs, 2).await?;
+        let mut fixture = setup.with(setup.model(), Budget::Runs, 2).await?;
         let run = |n, agent: &str, run: Option<&str>| {
             Act::Spend(Spend {
                 agent: agent.to_owned(),
@@ -79,35 +79,35 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
                 ..spend(n, 1)
             })
         };
-        world.want("settled", run(10, "a", Some("one"))).await?;
-        world.want("settled", run(11, "b", Some("one"))).await?;
-        world.over(Budget::Runs, run(12, "a", Some("two"))).await?;
+        fixture.want("settled", run(10, "a", Some("one"))).await?;
+        fixture.want("settled", run(11, "b", Some("one"))).await?;
+        fixture.over(Budget::Runs, run(12, "a", Some("two"))).await?;
         // Known runs, and spends without a run, are still accepted.
-        world.want("settled", run(13, "a", Some("one"))).await?;
-        world.want("settled", run(14, "a", None)).await?;
+        fixture.want("settled", run(13, "a", Some("one"))).await?;
+        fixture.want("settled", run(14, "a", None)).await?;
     }
-    let mut model = stage.model();
+    let mut model = setup.model();
     lay_walletless(&mut model);
-    let mut world = stage.with(model, Budget::Transactions, 1).await?;
+    let mut fixture = setup.with(model, Budget::Transactions, 1).await?;
     let walletless = Spend {
         agent: "walletless".to_owned(),
         ..spend(10, 1)
     };
-    world.want("settled", walletless).await?;
+    fixture.want("settled", walletless).await?;
     // Transfers from other accounts do not count.
-    let mut world = stage
-        .with(stage.model(), Budget::Transactions, LAID_OUT + 1)
+    let mut fixture = setup
+        .with(setup.model(), Budget::Transactions, LAID_OUT + 1)
         .await?;
-    let (from, to) = (world.model.place(2, "a"), world.model.place(0, "a"));
-    world.want("done", transfer(10, &from, &to, 1)).await?;
-    world.want("settled", note(0, 11)).await?;
-    world.over(Budget::Transactions, note(0, 12)).await?;
-    Box::pin(ended_runs(stage)).await?;
-    Box::pin(approved(stage)).await
+    let (from, to) = (fixture.model.place(2, "a"), fixture.model.place(0, "a"));
+    fixture.want("done", transfer(10, &from, &to, 1)).await?;
+    fixture.want("settled", note(0, 11)).await?;
+    fixture.over(Budget::Transactions, note(0, 12)).await?;
+    Box::pin(ended_runs(setup)).await?;
+    Box::pin(approved(setup)).await
 }
 
 /// Runs that ended 35 days after their last call leave room, also before the index drops them.
-async fn ended_runs(stage: &Stage<'_>) -> Checked {
+async fn ended_runs(setup: &DirectedFixture<'_>) -> Checked {
     let run = |at, n, run: &str| {
         Act::Spend(Spend {
             run: Some(run.to_owned()),
@@ -116,24 +116,24 @@ async fn ended_runs(stage: &Stage<'_>) -> Checked {
         })
     };
     for at in 0..2 {
-        let mut model = stage.model();
+        let mut model = setup.model();
         model.sides[at].counted_before = ["b", "c"].map(str::to_owned).into();
-        let mut world = stage.with(model, Budget::Runs, 1).await?;
-        world.want("settled", run(at, 10, "one")).await?;
-        world.over(Budget::Runs, run(at, 11, "two")).await?;
+        let mut fixture = setup.with(model, Budget::Runs, 1).await?;
+        fixture.want("settled", run(at, 10, "one")).await?;
+        fixture.over(Budget::Runs, run(at, 11, "two")).await?;
     }
     Ok(())
 }
 
 /// A spend that waits for approval is within all budgets already.
-async fn approved(stage: &Stage<'_>) -> Checked {
+async fn approved(setup: &DirectedFixture<'_>) -> Checked {
     for budget in [
         Budget::Intents,
         Budget::TextBytes,
         Budget::Transactions,
         Budget::Runs,
     ] {
-        let mut model = stage.model();
+        let mut model = setup.model();
         let limits = Limits {
             approval: Some(0),
             ..Limits::default()
@@ -153,7 +153,7 @@ async fn approved(stage: &Stage<'_>) -> Checked {
             ..spend(10, 1)
         };
         model.lay("pending", &Act::Spend(waits));
-        let mut world = stage.with(model, budget, 1).await?;
+        let mut fixture = setup.with(model, budget, 1).await?;
         let grant = Act::Resolve {
             at: 0,
             id: "int_10".to_owned(),
@@ -163,39 +163,39 @@ async fn approved(stage: &Stage<'_>) -> Checked {
             plan: Some(plan(None, None)),
             n: 11,
         };
-        world.want("settled", grant).await?;
+        fixture.want("settled", grant).await?;
     }
     Ok(())
 }
 
-pub async fn transfers(stage: &Stage<'_>) -> Checked {
+pub async fn transfers(setup: &DirectedFixture<'_>) -> Checked {
     for (to_at, to_owner) in [(0, "b"), (2, "a")] {
-        let mut world = stage.with(stage.model(), Budget::Transactions, LAID_OUT).await?;
-        let (from, to) = (world.model.place(0, "a"), world.model.place(to_at, to_owner));
-        world
+        let mut fixture = setup.with(setup.model(), Budget::Transactions, LAID_OUT).await?;
+        let (from, to) = (fixture.model.place(0, "a"), fixture.model.place(to_at, to_owner));
+        fixture
             .over(Budget::Transactions, transfer(10, &from, &to, 1))
             .await?;
         // Transfers of another account do not count.
-        let mut model = stage.model();
+        let mut model = setup.model();
         let other = model.place(2, "b");
         let (from, to) = (model.place(0, "a"), model.place(to_at, to_owner));
         model.lay("done", &Act::Transfer(transfer(9, &other, &from, 1)));
-        let mut world = stage.with(model, Budget::Transactions, LAID_OUT + 1).await?;
-        world.want("done", transfer(10, &from, &to, 1)).await?;
-        world
+        let mut fixture = setup.with(model, Budget::Transactions, LAID_OUT + 1).await?;
+        fixture.want("done", transfer(10, &from, &to, 1)).await?;
+        fixture
             .over(Budget::Transactions, transfer(11, &from, &to, 1))
             .await?;
-        let mut world = stage
-            .with(stage.model(), Budget::Transactions, LAID_OUT + 1)
+        let mut fixture = setup
+            .with(setup.model(), Budget::Transactions, LAID_OUT + 1)
             .await?;
-        let (from, to) = (world.model.place(0, "a"), world.model.place(to_at, to_owner));
-        world.want("done", transfer(10, &from, &to, 1)).await?;
-        world
+        let (from, to) = (fixture.model.place(0, "a"), fixture.model.place(to_at, to_owner));
+        fixture.want("done", transfer(10, &from, &to, 1)).await?;
+        fixture
             .over(Budget::Transactions, transfer(11, &from, &to, 1))
             .await?;
-        world.want("known", transfer(10, &from, &to, 1)).await?;
+        fixture.want("known", transfer(10, &from, &to, 1)).await?;
 
-        let mut model = stage.model();
+        let mut model = setup.model();
         let (from, to) = (model.place(0, "a"), model.place(to_at, to_owner));
         let agent = "a".to_owned();
         model.lay(
@@ -207,26 +207,26 @@ pub async fn transfers(stage: &Stage<'_>) -> Checked {
                 lift: false,
             },
         );
-        let mut world = stage.with(model, Budget::Refusals, 2).await?;
+        let mut fixture = setup.with(model, Budget::Refusals, 2).await?;
         let send = |n| transfer(n, &from, &to, 1);
-        world.want("blocked", send(10)).await?;
-        world.want("blocked", send(11)).await?;
-        world.over(Budget::Refusals, send(12)).await?;
+        fixture.want("blocked", send(10)).await?;
+        fixture.want("blocked", send(11)).await?;
+        fixture.over(Budget::Refusals, send(12)).await?;
         // A request without a key leaves no record.
         let mut unkeyed = send(13);
         unkeyed.keyed = false;
-        world.want("blocked", unkeyed).await?;
+        fixture.want("blocked", unkeyed).await?;
         // Refusals of the previous span may still be there; those of the span before it are not.
-        world.age_refusals(0, 1, (1, 7)).await?;
-        world.want("blocked", send(14)).await?;
-        world.over(Budget::Refusals, send(15)).await?;
-        world.age_refusals(0, 2, (9, 9)).await?;
-        world.want("blocked", send(16)).await?;
+        fixture.age_refusals(0, 1, (1, 7)).await?;
+        fixture.want("blocked", send(14)).await?;
+        fixture.over(Budget::Refusals, send(15)).await?;
+        fixture.age_refusals(0, 2, (9, 9)).await?;
+        fixture.want("blocked", send(16)).await?;
     }
     Ok(())
 }
 
-pub async fn deposits(stage: &Stage<'_>) -> Checked {
+pub async fn deposits(setup: &DirectedFixture<'_>) -> Checked {
     for pending in [false, true] {
         let put = |n, place| {
             Act::Deposit(Deposit {
@@ -234,42 +234,42 @@ pub async fn deposits(stage: &Stage<'_>) -> Checked {
                 ..deposit(n, place, 1)
             })
         };
-        let mut world = stage.with(stage.model(), Budget::Deposits, LAID_OUT + 1).await?;
-        let a = world.model.place(0, "a");
-        world.want("made", put(10, a.clone())).await?;
-        world.over(Budget::Deposits, put(11, a.clone())).await?;
-        world.want("known", put(10, a.clone())).await?;
+        let mut fixture = setup.with(setup.model(), Budget::Deposits, LAID_OUT + 1).await?;
+        let a = fixture.model.place(0, "a");
+        fixture.want("made", put(10, a.clone())).await?;
+        fixture.over(Budget::Deposits, put(11, a.clone())).await?;
+        fixture.want("known", put(10, a.clone())).await?;
         // A pending deposit makes its transaction at its confirmation, which is always allowed.
-        let mut world = stage.with(stage.model(), Budget::Transactions, LAID_OUT).await?;
-        let a = world.model.place(0, "a");
+        let mut fixture = setup.with(setup.model(), Budget::Transactions, LAID_OUT).await?;
+        let a = fixture.model.place(0, "a");
         match pending {
-            true => world.want("made", put(10, a)).await?,
-            false => world.over(Budget::Transactions, put(10, a)).await?,
+            true => fixture.want("made", put(10, a)).await?,
+            false => fixture.over(Budget::Transactions, put(10, a)).await?,
         }
     }
-    let mut world = stage.with(stage.model(), Budget::Refusals, 1).await?;
-    let closed = |n, world: &World| {
+    let mut fixture = setup.with(setup.model(), Budget::Refusals, 1).await?;
+    let closed = |n, fixture: &ModelFixture| {
         Act::Deposit(Deposit {
             closed: true,
-            ..deposit(n, world.model.place(0, "a"), 1)
+            ..deposit(n, fixture.model.place(0, "a"), 1)
         })
     };
-    world.want("blocked", closed(10, &world)).await?;
-    world.over(Budget::Refusals, closed(11, &world)).await?;
+    fixture.want("blocked", closed(10, &fixture)).await?;
+    fixture.over(Budget::Refusals, closed(11, &fixture)).await?;
     let unkeyed = Act::Deposit(Deposit {
         keyed: false,
         closed: true,
-        ..deposit(12, world.model.place(0, "a"), 1)
+        ..deposit(12, fixture.model.place(0, "a"), 1)
     });
-    world.want("blocked", unkeyed).await?;
-    Box::pin(repeated(stage)).await
+    fixture.want("blocked", unkeyed).await?;
+    Box::pin(repeated(setup)).await
 }
 
 /// A repetition under another key leaves a record, which counts as a refusal; one without a key leaves none.
-async fn repeated(stage: &Stage<'_>) -> Checked {
+async fn repeated(setup: &DirectedFixture<'_>) -> Checked {
     for pending in [false, true] {
-        let mut world = stage.with(stage.model(), Budget::Refusals, 1).await?;
-        let place = world.model.place(0, "a");
+        let mut fixture = setup.with(setup.model(), Budget::Refusals, 1).await?;
+        let place = fixture.model.place(0, "a");
         let put = |n, keyed| {
             Act::Deposit(Deposit {
                 pending,
@@ -278,30 +278,30 @@ async fn repeated(stage: &Stage<'_>) -> Checked {
                 ..deposit(n, place.clone(), 1)
             })
         };
-        world.want("made", put(10, true)).await?;
-        world.want("again", put(11, true)).await?;
-        world.over(Budget::Refusals, put(12, true)).await?;
-        world.want("again", put(13, false)).await?;
+        fixture.want("made", put(10, true)).await?;
+        fixture.want("again", put(11, true)).await?;
+        fixture.over(Budget::Refusals, put(12, true)).await?;
+        fixture.want("again", put(13, false)).await?;
     }
-    let mut world = stage.with(stage.model(), Budget::Refusals, 1).await?;
+    let mut fixture = setup.with(setup.model(), Budget::Refusals, 1).await?;
     let pending = Deposit {
         pending: true,
         reference: "ref".to_owned(),
-        ..deposit(10, world.model.place(0, "a"), 1)
+        ..deposit(10, fixture.model.place(0, "a"), 1)
     };
     let confirm = |n, keyed| Act::Confirm {
         request_id: request_id(0, n),
         keyed,
         reference: "ref".to_owned(),
     };
-    world.want("made", pending).await?;
-    world.want("confirmed", confirm(11, true)).await?;
-    world.want("again", confirm(12, true)).await?;
-    world.over(Budget::Refusals, confirm(13, true)).await?;
-    world.want("again", confirm(14, false)).await
+    fixture.want("made", pending).await?;
+    fixture.want("confirmed", confirm(11, true)).await?;
+    fixture.want("again", confirm(12, true)).await?;
+    fixture.over(Budget::Refusals, confirm(13, true)).await?;
+    fixture.want("again", confirm(14, false)).await
 }
 
-pub async fn escrows(stage: &Stage<'_>) -> Checked {
+pub async fn escrows(setup: &DirectedFixture<'_>) -> Checked {
     // A new escrow stores its intent's request and its conditions: nine bytes together.
     // Intents of all kinds count.
     let text = spend(1, 1).request().len() as u64 + 9;
@@ -310,19 +310,19 @@ pub async fn escrows(stage: &Stage<'_>) -> Checked {
         (Budget::Intents, 2),
         (Budget::TextBytes, text),
     ] {
-        let mut model = stage.model();
+        let mut model = setup.model();
         model.lay("settled", &note(0, 1));
-        let mut world = stage.with(model, budget, most).await?;
-        let (a, b) = (world.model.place(0, "a"), world.model.place(0, "b"));
-        world.want("done", escrow(10, &a, &b, 1)).await?;
-        world.over(budget, escrow(11, &a, &b, 1)).await?;
-        world.want("known", escrow(10, &a, &b, 1)).await?;
+        let mut fixture = setup.with(model, budget, most).await?;
+        let (a, b) = (fixture.model.place(0, "a"), fixture.model.place(0, "b"));
+        fixture.want("done", escrow(10, &a, &b, 1)).await?;
+        fixture.over(budget, escrow(11, &a, &b, 1)).await?;
+        fixture.want("known", escrow(10, &a, &b, 1)).await?;
     }
     let fund = |n| Act::Fund {
         request_id: request_id(0, n),
         escrow: 1,
     };
-    let text = stage.one_escrow("pending").text_bytes(0) as u64;
+    let text = setup.one_escrow("pending").text_bytes(0) as u64;
     for (budget, most, passes) in [
         (Budget::Intents, 1, false),
         (Budget::Intents, 2, true),
@@ -331,16 +331,16 @@ pub async fn escrows(stage: &Stage<'_>) -> Checked {
         (Budget::Transactions, LAID_OUT, false),
         (Budget::Transactions, LAID_OUT + 1, true),
     ] {
-        let mut world = stage.with(stage.one_escrow("pending"), budget, most).await?;
+        let mut fixture = setup.with(setup.one_escrow("pending"), budget, most).await?;
         match passes {
-            true => world.want("done", fund(20)).await?,
-            false => world.over(budget, fund(20)).await?,
+            true => fixture.want("done", fund(20)).await?,
+            false => fixture.over(budget, fund(20)).await?,
         }
     }
     Ok(())
 }
 
-impl Stage<'_> {
+impl DirectedFixture<'_> {
     /// One escrow of `START` from `a` to `b`, pending or funded.
     fn one_escrow(&self, status: &str) -> Model {
         let mut model = self.model();
@@ -355,38 +355,38 @@ impl Stage<'_> {
 }
 
 /// The call that resolves an escrow is always allowed; a refusal is recorded only within the budget.
-pub async fn verdicts(stage: &Stage<'_>) -> Checked {
+pub async fn verdicts(setup: &DirectedFixture<'_>) -> Checked {
     for verdict in [release, dispute] {
-        let mut world = stage.with(stage.one_escrow("funded"), Budget::Intents, 1).await?;
-        world.want("done", verdict(0, 10, 1)).await?;
-        world.over(Budget::Intents, verdict(0, 11, 1)).await?;
+        let mut fixture = setup.with(setup.one_escrow("funded"), Budget::Intents, 1).await?;
+        fixture.want("done", verdict(0, 10, 1)).await?;
+        fixture.over(Budget::Intents, verdict(0, 11, 1)).await?;
         // Two intents made it, one released it; there is room for one refusal.
-        let mut world = stage.with(stage.one_escrow("funded"), Budget::Intents, 4).await?;
-        world.want("done", verdict(0, 10, 1)).await?;
-        world.want("blocked", verdict(0, 11, 1)).await?;
-        world.over(Budget::Intents, verdict(0, 12, 1)).await?;
-        let mut world = stage
-            .with(stage.one_escrow("funded"), Budget::TextBytes, 1)
+        let mut fixture = setup.with(setup.one_escrow("funded"), Budget::Intents, 4).await?;
+        fixture.want("done", verdict(0, 10, 1)).await?;
+        fixture.want("blocked", verdict(0, 11, 1)).await?;
+        fixture.over(Budget::Intents, verdict(0, 12, 1)).await?;
+        let mut fixture = setup
+            .with(setup.one_escrow("funded"), Budget::TextBytes, 1)
             .await?;
-        world.want("done", verdict(0, 10, 1)).await?;
-        world.over(Budget::TextBytes, verdict(0, 11, 1)).await?;
+        fixture.want("done", verdict(0, 10, 1)).await?;
+        fixture.over(Budget::TextBytes, verdict(0, 11, 1)).await?;
         // The last text may pass the budget.
-        let mut model = stage.one_escrow("funded");
+        let mut model = setup.one_escrow("funded");
         model.lay("done", &verdict(0, 10, 1));
         let most = model.text_bytes(0) as u64 + 1;
-        let mut world = stage.with(model, Budget::TextBytes, most).await?;
-        world.want("blocked", verdict(0, 11, 1)).await?;
-        world.over(Budget::TextBytes, verdict(0, 12, 1)).await?;
+        let mut fixture = setup.with(model, Budget::TextBytes, most).await?;
+        fixture.want("blocked", verdict(0, 11, 1)).await?;
+        fixture.over(Budget::TextBytes, verdict(0, 12, 1)).await?;
     }
     for (budget, most) in [(Budget::Intents, 2), (Budget::TextBytes, 1)] {
-        Box::pin(of_payee(stage, budget, most)).await?;
+        Box::pin(of_payee(setup, budget, most)).await?;
     }
     Ok(())
 }
 
 /// The payee in another account: its claim ends although its refusal is not recorded.
-async fn of_payee(stage: &Stage<'_>, budget: Budget, most: u64) -> Checked {
-    let mut model = stage.model();
+async fn of_payee(setup: &DirectedFixture<'_>, budget: Budget, most: u64) -> Checked {
+    let mut model = setup.model();
     let (from, to) = (model.place(0, "a"), model.place(2, "a"));
     model.lay("done", &Act::Escrow(escrow(1, &from, &to, 1)));
     let (of_payer, number) = (request_id(0, 2), 1);
@@ -398,15 +398,15 @@ async fn of_payee(stage: &Stage<'_>, budget: Budget, most: u64) -> Checked {
         },
     );
     model.lay("settled", &note(2, 3));
-    let mut world = stage.with(model, budget, most).await?;
-    world.want("done", release(2, 10, 1)).await?;
+    let mut fixture = setup.with(model, budget, most).await?;
+    fixture.want("done", release(2, 10, 1)).await?;
     // The escrow still lists the call as a sibling, as it does every late call, 100 at most.
-    let escrow = world.model.escrows.get_mut(&1).expect("the escrow");
+    let escrow = fixture.model.escrows.get_mut(&1).expect("the escrow");
     escrow.siblings.push((2, "int_11".to_owned()));
-    world.over(budget, release(2, 11, 1)).await
+    fixture.over(budget, release(2, 11, 1)).await
 }
 
-impl World {
+impl ModelFixture {
     /// Checks that the budget refuses the action and that nothing changed.
     async fn over(&mut self, budget: Budget, act: impl Into<Act>) -> Checked {
         let act = act.into();

@@ -1,24 +1,24 @@
 //! The counters of days and months: which ones are dropped, and their ceiling.
 
-use super::fixture::{Stage, deposit, spend};
+use super::fixture::{DirectedFixture, deposit, spend};
 use super::preconditions::{charge, long_ago, other_day};
 use crate::act::{Act, Spend};
 use crate::model::{Charge, MOST, Run};
-use crate::model_fixture::{Checked, World};
+use crate::model_fixture::{Checked, ModelFixture};
 use domain::period::Period;
 
-pub async fn all(stage: &Stage<'_>) -> Checked {
-    old_counters(stage).await?;
-    runs(stage).await?;
-    ceiling(stage).await
+pub async fn all(setup: &DirectedFixture<'_>) -> Checked {
+    old_counters(setup).await?;
+    runs(setup).await?;
+    ceiling(setup).await
 }
 
 /// The first charge of a day drops the counters of days and months long past, and nothing else.
-async fn old_counters(stage: &Stage<'_>) -> Checked {
-    let (day, month) = (stage.period.day, stage.period.month);
-    let charged = [None, Some(stage.period), Some(other_day(stage.period))];
+async fn old_counters(setup: &DirectedFixture<'_>) -> Checked {
+    let (day, month) = (setup.period.day, setup.period.month);
+    let charged = [None, Some(setup.period), Some(other_day(setup.period))];
     for charged in charged {
-        let mut model = stage.model();
+        let mut model = setup.model();
         let agent = model.sides[0].agents.get_mut("a").expect("the agent");
         for name in [
             format!("d{}", day - 40),
@@ -43,16 +43,16 @@ async fn old_counters(stage: &Stage<'_>) -> Checked {
         model.sides[0]
             .charges
             .extend(charged.map(|period| charge("a", 1, period)));
-        let mut world: World = stage.world(model).await?;
-        world.want("settled", spend(1, 1)).await?;
+        let mut fixture: ModelFixture = setup.fixture(model).await?;
+        fixture.want("settled", spend(1, 1)).await?;
     }
     Ok(())
 }
 
 /// A refused spend leaves an ended run ended, a settled one resumes it; each spend of a run drops ended runs from the
 /// indexes.
-async fn runs(stage: &Stage<'_>) -> Checked {
-    let mut model = stage.model();
+async fn runs(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = setup.model();
     let moment = model.now();
     let expires = model.window.later(1_000_000);
     let ended = Run {
@@ -70,24 +70,24 @@ async fn runs(stage: &Stage<'_>) -> Checked {
     side.counted_before = side.listed_before.clone();
     let place = model.place(0, "a");
     model.lay("made", &Act::Deposit(deposit(90, place, 10_000)));
-    let mut world = stage.world(model).await?;
+    let mut fixture = setup.fixture(model).await?;
     let ask = |n, run: &str, amount| {
         Act::Spend(Spend {
             run: Some(run.to_owned()),
             ..spend(n, amount)
         })
     };
-    world
+    fixture
         .want("blocked insufficient_balance", ask(1, "r", 20_000))
         .await?;
-    world.want("settled", ask(2, "r", 10)).await?;
-    world.want("settled", ask(3, "new", 10)).await
+    fixture.want("settled", ask(2, "r", 10)).await?;
+    fixture.want("settled", ask(3, "new", 10)).await
 }
 
 /// No counter passes the ceiling; each of them alone refuses the spend.
-async fn ceiling(stage: &Stage<'_>) -> Checked {
+async fn ceiling(setup: &DirectedFixture<'_>) -> Checked {
     let full = MOST - 1024;
-    let now = stage.period;
+    let now = setup.period;
     let long_ago = long_ago(now);
     let only_day = Period {
         month: long_ago.month,
@@ -103,7 +103,7 @@ async fn ceiling(stage: &Stage<'_>) -> Checked {
         },
     ];
     for full in charges {
-        let mut model = stage.model();
+        let mut model = setup.model();
         if full.run.is_some() {
             let moment = model.now();
             let expires = model.window.later(1_000_000);
@@ -121,27 +121,27 @@ async fn ceiling(stage: &Stage<'_>) -> Checked {
             );
         }
         model.sides[0].charges.push(full);
-        let mut world = stage.world(model).await?;
+        let mut fixture = setup.fixture(model).await?;
         let ask = |n, amount| {
             Act::Spend(Spend {
                 run: Some("r".to_owned()),
                 ..spend(n, amount)
             })
         };
-        world.want("blocked insufficient_balance", ask(1, 2048)).await?;
-        let mut model = world.model;
+        fixture.want("blocked insufficient_balance", ask(1, 2048)).await?;
+        let mut model = fixture.model;
         let place = model.place(0, "a");
         model.lay("made", &Act::Deposit(deposit(90, place, 10_000)));
-        let mut world = stage.world(model).await?;
-        world.want("too_much", ask(2, 2048)).await?;
-        world.want("settled", ask(3, 1024)).await?;
+        let mut fixture = setup.fixture(model).await?;
+        fixture.want("too_much", ask(2, 2048)).await?;
+        fixture.want("settled", ask(3, 1024)).await?;
     }
     // Tracked USD are live only: they do not bind the test mode.
-    let mut model = stage.model();
+    let mut model = setup.model();
     model.sides[0].charges.push(charge("b", full, now));
     model.lay("made", &Act::Deposit(deposit(91, model.place(1, "a"), 10_000)));
-    let mut world = stage.world(model).await?;
+    let mut fixture = setup.fixture(model).await?;
     let mut test = spend(4, 2048);
     test.request_id.at = 1;
-    world.want("settled", test).await
+    fixture.want("settled", test).await
 }

@@ -2,18 +2,18 @@
 
 use crate::act::{Act, Decide, Deposit, NewEscrow, Plan, RequestId, Spend, Transfer, Verdict};
 use crate::model::{At, Limits, Model, Place};
-use crate::model_fixture::World;
+use crate::model_fixture::ModelFixture;
 use crate::names::Window;
 use domain::period::Period;
 use store::Store;
 
 /// The store and clock of a check.
-pub struct Stage<'a> {
+pub struct DirectedFixture<'a> {
     pub store: &'a Store,
     pub period: Period,
 }
 
-impl Stage<'_> {
+impl DirectedFixture<'_> {
     /// Two accounts, live and test, each with a user wallet and the agents `a` and `b`, whose policies allow
     /// everything; each wallet holds 100.
     pub fn model(&self) -> Model {
@@ -25,12 +25,12 @@ impl Stage<'_> {
         model
     }
 
-    pub async fn world(&self, model: Model) -> Result<World, String> {
-        World::with_model(self.store, model).await
+    pub async fn fixture(&self, model: Model) -> Result<ModelFixture, String> {
+        ModelFixture::with_model(self.store, model).await
     }
 
-    pub async fn usual(&self) -> Result<World, String> {
-        self.world(self.model()).await
+    pub async fn usual(&self) -> Result<ModelFixture, String> {
+        self.fixture(self.model()).await
     }
 }
 

@@ -1,31 +1,31 @@
 //! Debits around the threshold of a low balance: only the entry of the debit that crosses it reports that.
 
-use super::fixture::{Stage, deposit, escrow, request_id, spend, transfer};
+use super::fixture::{DirectedFixture, deposit, escrow, request_id, spend, transfer};
 use super::preconditions::limit;
 use crate::act::{Act, Spend};
 use crate::model::{Limits, Model, Place};
-use crate::model_fixture::{Checked, World};
+use crate::model_fixture::{Checked, ModelFixture};
 
 /// The highest threshold there can be: 9,000,000 USD.
 const HIGHEST: u64 = 9_000_000_000_000_000;
 
-pub async fn spends(stage: &Stage<'_>) -> Checked {
+pub async fn spends(setup: &DirectedFixture<'_>) -> Checked {
     for (way, _) in POLICIES {
-        let mut world = stage.world(with_policies(stage, way)).await?;
+        let mut fixture = setup.fixture(with_policies(setup, way)).await?;
         for (n, amount) in AMOUNTS {
-            world.want("settled", spend_of("a", n, amount)).await?;
+            fixture.want("settled", spend_of("a", n, amount)).await?;
         }
     }
     // A pending spend counts when it is approved.
-    let mut model = stage.model();
+    let mut model = setup.model();
     let limits = Limits {
         low: Some(90),
         approval: Some(5),
         ..Limits::default()
     };
     limit(&mut model, "a", limits);
-    let mut world = stage.world(model).await?;
-    world.want("pending", spend_of("a", 1, 11)).await?;
+    let mut fixture = setup.fixture(model).await?;
+    fixture.want("pending", spend_of("a", 1, 11)).await?;
     let approve = Act::Resolve {
         at: 0,
         id: "int_1".to_owned(),
@@ -35,29 +35,29 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
         plan: None,
         n: 2,
     };
-    world.want("settled 89", approve).await?;
+    fixture.want("settled 89", approve).await?;
     // Without a wallet, earlier spends do not count.
-    let mut model = stage.model();
+    let mut model = setup.model();
     model.lay("set", &policy(None, Some(5), 70));
     model.lay("set", &policy(Some("poor"), Some(5), 71));
-    let mut world = stage.world(model).await?;
-    world.want("settled ", spend_of("poor", 3, 7)).await?;
-    beyond_doubles(stage, |_, n, amount| spend_of("a", n, amount)).await
+    let mut fixture = setup.fixture(model).await?;
+    fixture.want("settled ", spend_of("poor", 3, 7)).await?;
+    beyond_doubles(setup, |_, n, amount| spend_of("a", n, amount)).await
 }
 
 /// By transfers within the account and out of it, of agents and of the account's own wallet.
-pub async fn transfers(stage: &Stage<'_>) -> Checked {
+pub async fn transfers(setup: &DirectedFixture<'_>) -> Checked {
     for (way, _) in POLICIES {
         for (from, to_at) in [("a", 0), ("a", 2), ("user", 0), ("user", 2)] {
-            let mut world = stage.world(with_policies(stage, way)).await?;
-            let places = (world.model.place(0, from), world.model.place(to_at, "b"));
+            let mut fixture = setup.fixture(with_policies(setup, way)).await?;
+            let places = (fixture.model.place(0, from), fixture.model.place(to_at, "b"));
             for (n, amount) in AMOUNTS {
-                world.want("done", pay(&places, n, amount)).await?;
+                fixture.want("done", pay(&places, n, amount)).await?;
             }
         }
     }
     for to_at in [0, 2] {
-        beyond_doubles(stage, |model, n, amount| {
+        beyond_doubles(setup, |model, n, amount| {
             pay(&(model.place(0, "a"), model.place(to_at, "b")), n, amount)
         })
         .await?;
@@ -66,21 +66,21 @@ pub async fn transfers(stage: &Stage<'_>) -> Checked {
 }
 
 /// By funding escrows for payees here and elsewhere.
-pub async fn escrows(stage: &Stage<'_>) -> Checked {
+pub async fn escrows(setup: &DirectedFixture<'_>) -> Checked {
     for (way, _) in POLICIES {
         for (from, to_at) in [("a", 0), ("user", 2)] {
-            let mut model = with_policies(stage, way);
+            let mut model = with_policies(setup, way);
             let (from, to) = (model.place(0, from), model.place(to_at, "b"));
             for (n, amount) in AMOUNTS {
                 model.lay("done", &Act::Escrow(escrow(100 + n, &from, &to, amount)));
             }
-            let mut world = stage.world(model).await?;
+            let mut fixture = setup.fixture(model).await?;
             for (n, _) in AMOUNTS {
                 let fund = Act::Fund {
                     request_id: request_id(0, n),
                     escrow: n,
                 };
-                world.want("done", fund).await?;
+                fixture.want("done", fund).await?;
             }
         }
     }
@@ -101,8 +101,8 @@ const POLICIES: [([Option<Option<u64>>; 2], &str); 7] = [
     ([Some(Some(100)), Some(Some(100))], "the balance is the threshold"),
 ];
 
-fn with_policies(stage: &Stage<'_>, [own, wide]: [Option<Option<u64>>; 2]) -> Model {
-    let mut model = stage.model();
+fn with_policies(setup: &DirectedFixture<'_>, [own, wide]: [Option<Option<u64>>; 2]) -> Model {
+    let mut model = setup.model();
     match own {
         Some(low) => limit(
             &mut model,
@@ -155,7 +155,7 @@ fn pay((from, to): &(Place, Place), n: u64, amount: u64) -> Act {
 }
 
 /// The highest threshold, crossed from balances that doubles cannot represent: each nano counts.
-async fn beyond_doubles(stage: &Stage<'_>, debit: impl Fn(&Model, u64, u64) -> Act) -> Checked {
+async fn beyond_doubles(setup: &DirectedFixture<'_>, debit: impl Fn(&Model, u64, u64) -> Act) -> Checked {
     // The initial balance and the debits. The model computes exactly which of them crosses.
     let cases: [(u64, &[u64]); 4] = [
         (HIGHEST, &[1, 1]),
@@ -164,7 +164,7 @@ async fn beyond_doubles(stage: &Stage<'_>, debit: impl Fn(&Model, u64, u64) -> A
         (2 * HIGHEST + 1, &[HIGHEST, 1, 1, 1]),
     ];
     for (balance, debits) in cases {
-        let mut model = stage.model();
+        let mut model = setup.model();
         limit(
             &mut model,
             "a",
@@ -178,12 +178,12 @@ async fn beyond_doubles(stage: &Stage<'_>, debit: impl Fn(&Model, u64, u64) -> A
             "made",
             &Act::Deposit(deposit(90, place, balance - super::fixture::START)),
         );
-        let mut world: World = stage.world(model).await?;
+        let mut fixture: ModelFixture = setup.fixture(model).await?;
         for (n, amount) in (1..).zip(debits) {
-            let act = debit(&world.model, n, *amount);
-            world.go(&act).await?;
+            let act = debit(&fixture.model, n, *amount);
+            fixture.go(&act).await?;
         }
-        let crossings = world.model.sides[0].audit.iter();
+        let crossings = fixture.model.sides[0].audit.iter();
         let crossings = crossings.filter(|entry| {
             entry
                 .words

@@ -1,6 +1,6 @@
 //! Drawing numbers: the place of the clock, the one after the last number or the lowest place, whichever is highest.
 
-use super::fixture::Stage;
+use super::fixture::DirectedFixture;
 use crate::model::keys;
 use crate::model_fixture::Checked;
 use store::Store;
@@ -23,8 +23,8 @@ fn equal(found: u64, expected: u64, what: &str) -> Checked {
         .ok_or_else(|| format!("{what}: {found}, expected {expected}"))
 }
 
-pub async fn all(stage: &Stage<'_>) -> Checked {
-    let store = stage.store;
+pub async fn all(setup: &DirectedFixture<'_>) -> Checked {
+    let store = setup.store;
     let flushed: Result<(), _> = store.command(&redis::cmd("FLUSHDB")).await;
     flushed.map_err(|error| format!("{error:?}"))?;
     // The clock has not reached the lowest place: that place and those after it are drawn.

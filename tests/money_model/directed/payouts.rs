@@ -1,20 +1,20 @@
 //! Payouts of an escrow whose wallet is closed or full.
 
-use super::fixture::{START, Stage, deposit, escrow, request_id};
+use super::fixture::{DirectedFixture, START, deposit, escrow, request_id};
 use super::verdicts::{dispute, end, release};
 use crate::act::Act;
 use crate::model::MOST;
 use crate::model_fixture::Checked;
 
-pub async fn all(stage: &Stage<'_>) -> Checked {
-    closed(stage).await?;
-    full(stage).await
+pub async fn all(setup: &DirectedFixture<'_>) -> Checked {
+    closed(setup).await?;
+    full(setup).await
 }
 
 /// Money for a closed wallet of the payer's account goes to the account's own wallet.
-async fn closed(stage: &Stage<'_>) -> Checked {
+async fn closed(setup: &DirectedFixture<'_>) -> Checked {
     for (refund, again) in [(true, false), (false, false), (true, true), (false, true)] {
-        let mut model = stage.model();
+        let mut model = setup.model();
         for agent in ["c", "d"] {
             model.lay(
                 "created",
@@ -65,16 +65,16 @@ async fn closed(stage: &Stage<'_>) -> Checked {
         if refund {
             model.lay("done", &dispute(0, 102, 1));
         }
-        let mut world = stage.world(model).await?;
+        let mut fixture = setup.fixture(model).await?;
         let act = if refund { end(1, true) } else { release(0, 1, 1) };
-        world.want("done", act).await?;
+        fixture.want("done", act).await?;
     }
     Ok(())
 }
 
 /// If the wallet has no room, nothing happens.
-async fn full(stage: &Stage<'_>) -> Checked {
-    let mut model = stage.model();
+async fn full(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = setup.model();
     let (a, b) = (model.place(0, "a"), model.place(0, "b"));
     model.lay("made", &Act::Deposit(deposit(90, a.clone(), 9_000)));
     for (n, amount) in [(1, 2048), (2, 1024), (3, 1024)] {
@@ -91,10 +91,10 @@ async fn full(stage: &Stage<'_>) -> Checked {
     model.lay("made", &Act::Deposit(deposit(91, b, MOST - START - 1024)));
     let rest = MOST - u64::try_from(model.balance(0, a.number)).expect("a balance");
     model.lay("made", &Act::Deposit(deposit(92, a, rest)));
-    let mut world = stage.world(model).await?;
-    world.want("too_much", release(0, 1, 1)).await?;
-    world.want("too_much", end(3, true)).await?;
-    world.want("done", dispute(0, 2, 1)).await?;
-    world.want("too_much", end(1, false)).await?;
-    world.want("done", release(0, 3, 2)).await
+    let mut fixture = setup.fixture(model).await?;
+    fixture.want("too_much", release(0, 1, 1)).await?;
+    fixture.want("too_much", end(3, true)).await?;
+    fixture.want("done", dispute(0, 2, 1)).await?;
+    fixture.want("too_much", end(1, false)).await?;
+    fixture.want("done", release(0, 3, 2)).await
 }

@@ -1,18 +1,18 @@
 //! Preconditions of a spend: policies, plans, whether the agent exists, runs.
 
-use super::fixture::{Stage, plan, spend};
+use super::fixture::{DirectedFixture, plan, spend};
 use crate::act::{Act, Plan, Spend};
 use crate::model::{Agent, Charge, Limits, Model, Run};
 use crate::model_fixture::Checked;
 use domain::period::Period;
 use std::collections::BTreeMap;
 
-pub async fn all(stage: &Stage<'_>) -> Checked {
-    policies(stage).await?;
-    plans(stage).await?;
-    existing_agents(stage).await?;
-    runs(stage).await?;
-    after_calls(stage).await
+pub async fn all(setup: &DirectedFixture<'_>) -> Checked {
+    policies(setup).await?;
+    plans(setup).await?;
+    existing_agents(setup).await?;
+    runs(setup).await?;
+    after_calls(setup).await
 }
 
 /// The policy of an agent in the first account.
@@ -47,7 +47,7 @@ pub const fn other_day(now: Period) -> Period {
 }
 
 /// An agent's own policy applies, or else the strictest of the account's policies.
-async fn policies(stage: &Stage<'_>) -> Checked {
+async fn policies(setup: &DirectedFixture<'_>) -> Checked {
     let limits = Limits {
         txn: Some(50),
         run: Some(6),
@@ -56,7 +56,7 @@ async fn policies(stage: &Stage<'_>) -> Checked {
         approval: Some(4),
         ..Limits::default()
     };
-    let mut model = stage.model();
+    let mut model = setup.model();
     model.lay(
         "set",
         &Act::Policy {
@@ -68,7 +68,7 @@ async fn policies(stage: &Stage<'_>) -> Checked {
     );
     let own = model.sides[0].agents["b"].policy.clone().expect("a policy");
     model.lay("deleted", &Act::DropPolicy { at: 0, id: own });
-    let mut world = stage.world(model).await?;
+    let mut fixture = setup.fixture(model).await?;
     let of = |agent: &str, n, amount| {
         Act::Spend(Spend {
             agent: agent.to_owned(),
@@ -76,14 +76,14 @@ async fn policies(stage: &Stage<'_>) -> Checked {
             ..spend(n, amount)
         })
     };
-    world.want("settled", of("a", 1, 60)).await?;
-    world
+    fixture.want("settled", of("a", 1, 60)).await?;
+    fixture
         .want("blocked per_transaction_limit", of("b", 2, 51))
         .await?;
-    world.want("blocked per_run_limit", of("b", 3, 7)).await?;
-    world.want("pending", of("b", 4, 5)).await?;
-    world.want("settled", of("b", 5, 4)).await?;
-    world
+    fixture.want("blocked per_run_limit", of("b", 3, 7)).await?;
+    fixture.want("pending", of("b", 4, 5)).await?;
+    fixture.want("settled", of("b", 5, 4)).await?;
+    fixture
         .want(
             "blocked daily_limit",
             Spend {
@@ -92,22 +92,22 @@ async fn policies(stage: &Stage<'_>) -> Checked {
             },
         )
         .await?;
-    by_the_month(stage, world.model).await
+    by_the_month(setup, fixture.model).await
 }
 
 /// The same for the month, and for Cap that is disabled.
-async fn by_the_month(stage: &Stage<'_>, mut model: Model) -> Checked {
+async fn by_the_month(setup: &DirectedFixture<'_>, mut model: Model) -> Checked {
     model.sides[0]
         .charges
-        .push(charge("b", 3, other_day(stage.period)));
-    let mut world = stage.world(model).await?;
-    world.want("blocked monthly_limit", unnamed("b", 7, 2)).await?;
-    world.want("settled", unnamed("b", 8, 1)).await?;
+        .push(charge("b", 3, other_day(setup.period)));
+    let mut fixture = setup.fixture(model).await?;
+    fixture.want("blocked monthly_limit", unnamed("b", 7, 2)).await?;
+    fixture.want("settled", unnamed("b", 8, 1)).await?;
     let disabled = Limits {
         disabled: true,
         ..Limits::default()
     };
-    world
+    fixture
         .want(
             "set",
             Act::Policy {
@@ -118,12 +118,12 @@ async fn by_the_month(stage: &Stage<'_>, mut model: Model) -> Checked {
             },
         )
         .await?;
-    world.want("blocked cap_disabled", unnamed("b", 9, 1)).await?;
-    world.want("settled", unnamed("a", 10, 1)).await?;
+    fixture.want("blocked cap_disabled", unnamed("b", 9, 1)).await?;
+    fixture.want("settled", unnamed("a", 10, 1)).await?;
     // Live policies do not apply to test mode.
     let mut test = unnamed("a", 11, 1);
     test.request_id.at = 1;
-    world.want("settled", test).await
+    fixture.want("settled", test).await
 }
 
 fn unnamed(agent: &str, n: u64, amount: u64) -> Spend {
@@ -141,50 +141,50 @@ fn with(plan: Plan, agent: &str, n: u64, amount: u64) -> Act {
 }
 
 /// The plan counts live agents and live money of this month.
-async fn plans(stage: &Stage<'_>) -> Checked {
-    let mut model = stage.model();
+async fn plans(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = setup.model();
     model.sides[0]
         .charges
-        .push(charge("b", 5, long_ago(stage.period)));
-    let mut world = stage.world(model).await?;
+        .push(charge("b", 5, long_ago(setup.period)));
+    let mut fixture = setup.fixture(model).await?;
     let other = Plan {
         name: "q".to_owned(),
         ..plan(None, None)
     };
-    world.want("other_plan p", with(other, "a", 1, 1)).await?;
-    world
+    fixture.want("other_plan p", with(other, "a", 1, 1)).await?;
+    fixture
         .want("blocked plan_agent_limit", with(plan(Some(0), None), "b", 2, 1))
         .await?;
-    world
+    fixture
         .want("blocked plan_limit", with(plan(Some(1), Some(0)), "b", 3, 1))
         .await?;
-    world
+    fixture
         .want("settled", with(plan(Some(1), None), "b", 4, 1))
         .await?;
-    world
+    fixture
         .want("settled", with(plan(Some(1), None), "b", 5, 1))
         .await?;
-    world
+    fixture
         .want("blocked plan_agent_limit", with(plan(Some(1), None), "a", 6, 1))
         .await?;
-    world
+    fixture
         .want("settled", with(plan(Some(2), None), "a", 7, 1))
         .await?;
-    world
+    fixture
         .want("blocked plan_limit", with(plan(None, Some(3)), "b", 8, 1))
         .await?;
     let mut test = with(plan(Some(0), Some(0)), "a", 9, 1);
     test.request_id_mut().expect("a request").at = 1;
-    world.want("settled", test).await?;
+    fixture.want("settled", test).await?;
 
     // A slot of another month is none of this one.
-    let mut model = stage.model();
+    let mut model = setup.model();
     let record = model.sides[0].agents.get_mut("b").expect("the agent");
     record
         .old
-        .insert(format!("s{}", long_ago(stage.period).month), "1".to_owned());
-    model.sides[0].charges.push(charge("a", 5, stage.period));
-    let mut world = stage.world(model).await?;
+        .insert(format!("s{}", long_ago(setup.period).month), "1".to_owned());
+    model.sides[0].charges.push(charge("a", 5, setup.period));
+    let mut fixture = setup.fixture(model).await?;
     for (answer, agents, agent, n) in [
         ("settled", 1, "a", 1),
         ("blocked plan_agent_limit", 1, "b", 2),
@@ -192,14 +192,14 @@ async fn plans(stage: &Stage<'_>) -> Checked {
         ("settled", 2, "b", 4),
     ] {
         let act = with(plan(Some(agents), None), agent, n, 1);
-        world.want(answer, act).await?;
+        fixture.want(answer, act).await?;
     }
     Ok(())
 }
 
 /// A wallet, a policy, a provider key or, live, a virtual key makes an agent; a spend without a wallet is only tracked.
-async fn existing_agents(stage: &Stage<'_>) -> Checked {
-    let mut model = stage.model();
+async fn existing_agents(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = setup.model();
     for at in [0, 1] {
         model.lay(
             "set",
@@ -240,32 +240,32 @@ async fn existing_agents(stage: &Stage<'_>) -> Checked {
         .expect("it")
         .virtual_keys
         .insert("vk_1".to_owned());
-    let mut world = stage.world(model).await?;
+    let mut fixture = setup.fixture(model).await?;
     for (at, keys) in [(0, "settled"), (1, "not_found")] {
         let ask = |agent: &str, n: u64| {
             let mut spend = unnamed(agent, n + at as u64, 5);
             spend.request_id.at = at;
             Act::Spend(spend)
         };
-        world.want("settled", ask("provider", 10)).await?;
-        world.want("settled", ask("policy", 20)).await?;
-        world.want(keys, ask("key", 30)).await?;
-        world.want("not_found", ask("left", 40)).await?;
-        world.want("not_found", ask("nobody", 50)).await?;
-        world.want("settled 95", ask("b", 60)).await?;
+        fixture.want("settled", ask("provider", 10)).await?;
+        fixture.want("settled", ask("policy", 20)).await?;
+        fixture.want(keys, ask("key", 30)).await?;
+        fixture.want("not_found", ask("left", 40)).await?;
+        fixture.want("not_found", ask("nobody", 50)).await?;
+        fixture.want("settled 95", ask("b", 60)).await?;
     }
     Ok(())
 }
 
 /// A named run counts exactly its own spends.
-async fn runs(stage: &Stage<'_>) -> Checked {
-    let mut world = stage.usual().await?;
+async fn runs(setup: &DirectedFixture<'_>) -> Checked {
+    let mut fixture = setup.usual().await?;
     for (n, run) in [(1, Some("r")), (2, None), (3, Some("r")), (4, Some("s"))] {
         let named = Spend {
             run: run.map(str::to_owned),
             ..spend(n, n)
         };
-        world.want("settled", named).await?;
+        fixture.want("settled", named).await?;
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
     Ok(())
@@ -273,9 +273,9 @@ async fn runs(stage: &Stage<'_>) -> Checked {
 
 /// A slot that only calls used becomes one that no void gives back, and a run that only calls used does so when a spend
 /// of it waits for approval. The slot of another month stays one of calls.
-async fn after_calls(stage: &Stage<'_>) -> Checked {
-    let (now, before) = (stage.period, long_ago(stage.period));
-    let mut model = stage.model();
+async fn after_calls(setup: &DirectedFixture<'_>) -> Checked {
+    let (now, before) = (setup.period, long_ago(setup.period));
+    let mut model = setup.model();
     for (agent, month) in [("a", now.month), ("b", before.month)] {
         let record = model.sides[0].agents.get_mut(agent).expect("the agent");
         record.old.insert(format!("s{month}"), "c2".to_owned());
@@ -307,7 +307,7 @@ async fn after_calls(stage: &Stage<'_>) -> Checked {
             ..Limits::default()
         },
     );
-    let mut world = stage.world(model).await?;
+    let mut fixture = setup.fixture(model).await?;
     let of = |agent: &str, n, amount| Spend {
         agent: agent.to_owned(),
         run: Some("r".to_owned()),
@@ -319,7 +319,7 @@ async fn after_calls(stage: &Stage<'_>) -> Checked {
         ("settled", of("b", 3, 1)),
         ("settled", of("a", 4, 1)),
     ] {
-        world.want(answer, act).await?;
+        fixture.want(answer, act).await?;
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! Answers of scripts if a change came between their twin's read and the script, or if their record never existed. They
 //! run without their twins, which do not pass such arguments at rest; nothing may change.
 
-use super::fixture::Stage;
+use super::fixture::DirectedFixture;
 use crate::act::Act;
 use crate::model::{Limits, keys};
-use crate::model_fixture::{Checked, World};
+use crate::model_fixture::{Checked, ModelFixture};
 use domain::number::Number;
 use store::agent;
 use store::deposit;
@@ -14,8 +14,8 @@ use store::transfer;
 use store::transit;
 use store::wallet;
 
-pub async fn no_account(stage: &Stage<'_>) -> Checked {
-    let mut world = stage.usual().await?;
+pub async fn no_account(setup: &DirectedFixture<'_>) -> Checked {
+    let mut fixture = setup.usual().await?;
     let (nobody, there) = (AccountKeys::new("acct_none"), keys(0));
     let mut names = vec![
         nobody.record(),
@@ -25,7 +25,7 @@ pub async fn no_account(stage: &Stage<'_>) -> Checked {
     names.extend(there.live().leg("a", "transfer_out"));
     names.push(there.live().intent("int_1"));
     names.extend(there.live().leg("b", "transfer_in"));
-    let number = |owner| world.model.place(0, owner).number.to_string();
+    let number = |owner| fixture.model.place(0, owner).number.to_string();
     let (a, b) = (number("a"), number("b"));
     let args = [
         &a,
@@ -37,16 +37,16 @@ pub async fn no_account(stage: &Stage<'_>) -> Checked {
         &b,
         "txn_2 transfer_in b - USD {}",
     ];
-    world
+    fixture
         .refused(&["no_account"], &transfer::OWN, &names, &args)
         .await
 }
 
 /// A user wallet that was opened meanwhile, and a number that is taken.
-pub async fn opened(stage: &Stage<'_>) -> Checked {
-    let mut world = stage.usual().await?;
+pub async fn opened(setup: &DirectedFixture<'_>) -> Checked {
+    let mut fixture = setup.usual().await?;
     let place = |number| Bucket::wallet_place(Number::from_u64(number).expect("a number"));
-    let taken = world.model.place(0, "a").number;
+    let taken = fixture.model.place(0, "a").number;
     let args = ["77", "wal_77", "acct_one live user wal_77"];
     for (number, owner, word) in [(taken + 7 * 1024, USER, "exists"), (taken, "none", "taken")] {
         let names = [
@@ -55,7 +55,7 @@ pub async fn opened(stage: &Stage<'_>) -> Checked {
             keys(0).live().wallet(owner),
             place(number),
         ];
-        world
+        fixture
             .refused(&[word], &wallet::script::OPEN, &names, &args)
             .await?;
     }
@@ -67,14 +67,14 @@ pub async fn opened(stage: &Stage<'_>) -> Checked {
         place(taken),
     ];
     let args = ["new", "", "", "acct_one live new wal_77", "wallet", "wal_77"];
-    world
+    fixture
         .refused(&["taken"], &agent::script::CREATE, &names, &args)
         .await
 }
 
 /// A full wallet is not reported as closed.
-pub async fn full(stage: &Stage<'_>) -> Checked {
-    let mut world = stage.usual().await?;
+pub async fn full(setup: &DirectedFixture<'_>) -> Checked {
+    let mut fixture = setup.usual().await?;
     let account = keys(0);
     let mut names = vec![
         account.record(),
@@ -85,7 +85,7 @@ pub async fn full(stage: &Stage<'_>) -> Checked {
     names.push(account.bucket().arrived("txn_9"));
     names.push(account.bucket().arrived("txn_9:notice"));
     names.extend(std::iter::repeat_n(account.record(), 7));
-    let a = world.model.place(0, "a").number.to_string();
+    let a = fixture.model.place(0, "a").number.to_string();
     let args = [
         &a,
         "9000000000000002048",
@@ -94,13 +94,13 @@ pub async fn full(stage: &Stage<'_>) -> Checked {
         "",
         "",
     ];
-    world
+    fixture
         .refused(&["too_much"], &transit::script::ARRIVE, &names, &args)
         .await
 }
 
-pub async fn no_deposit(stage: &Stage<'_>) -> Checked {
-    let mut world = stage.usual().await?;
+pub async fn no_deposit(setup: &DirectedFixture<'_>) -> Checked {
+    let mut fixture = setup.usual().await?;
     let account = keys(0);
     let mut names = vec![
         account.record(),
@@ -109,9 +109,9 @@ pub async fn no_deposit(stage: &Stage<'_>) -> Checked {
     ];
     names.extend(account.live().leg("a", "deposit"));
     names.extend([account.live().deposit("none"), account.live().intent("int_9")]);
-    let a = world.model.place(0, "a").number.to_string();
+    let a = fixture.model.place(0, "a").number.to_string();
     let args = [&a, "1", "txn_9 deposit a - USD {}", "", ""];
-    world
+    fixture
         .refused(&["missing"], &deposit::script::CONFIRM, &names, &args)
         .await?;
     let wallet = account.live().wallet("a");
@@ -121,13 +121,13 @@ pub async fn no_deposit(stage: &Stage<'_>) -> Checked {
         wallet,
         account.live().deposit("none"),
     ];
-    world
+    fixture
         .refused(&["missing"], &deposit::script::CANCEL, &names, &[&a, "1"])
         .await
 }
 
-pub async fn no_escrow(stage: &Stage<'_>) -> Checked {
-    let mut world = stage.usual().await?;
+pub async fn no_escrow(setup: &DirectedFixture<'_>) -> Checked {
+    let mut fixture = setup.usual().await?;
     let account = keys(0);
     let start = || {
         let mut names = vec![
@@ -144,7 +144,7 @@ pub async fn no_escrow(stage: &Stage<'_>) -> Checked {
     names.extend(unused(6));
     names.extend([account.live().escrow(9), account.live().open_escrows("a")]);
     names.extend(unused(2));
-    let a = world.model.place(0, "a").number.to_string();
+    let a = fixture.model.place(0, "a").number.to_string();
     let args = [
         &a,
         "",
@@ -157,7 +157,7 @@ pub async fn no_escrow(stage: &Stage<'_>) -> Checked {
         "int_9s",
         "settled=00",
     ];
-    world
+    fixture
         .refused(&["missing"], &escrow::script::FUND, &names, &args)
         .await?;
     let mut names = start();
@@ -185,7 +185,7 @@ pub async fn no_escrow(stage: &Stage<'_>) -> Checked {
         "",
         "",
     ];
-    world
+    fixture
         .refused(&["missing"], &escrow::script::RESOLVE, &names, &args)
         .await
 }
@@ -219,9 +219,9 @@ fn deletion(number: u64, policy: Option<&str>, virtual_keys: &[&str]) -> Vec<Str
 }
 
 /// An agent that got another policy, wallet or virtual key meanwhile, or that is gone.
-pub async fn deleted(stage: &Stage<'_>) -> Checked {
+pub async fn deleted(setup: &DirectedFixture<'_>) -> Checked {
     for (policy, key) in [(false, false), (true, false), (false, true), (true, true)] {
-        let mut model = stage.model();
+        let mut model = setup.model();
         let agent = "c".to_owned();
         model.lay(
             "created",
@@ -248,7 +248,7 @@ pub async fn deleted(stage: &Stage<'_>) -> Checked {
             agent.virtual_keys.insert("vk_1".to_owned());
         }
         let number = model.place(0, "c").number;
-        let mut world: World = stage.world(model).await?;
+        let mut fixture: ModelFixture = setup.fixture(model).await?;
         let its_keys: &[&str] = if key { &["vk_1"] } else { &[] };
         let its_policy = policy.then_some("pol_50");
         let (right, wrong) = (number.to_string(), (number + 1).to_string());
@@ -259,19 +259,19 @@ pub async fn deleted(stage: &Stage<'_>) -> Checked {
             (deletion(number, its_policy, its_keys), ["c", other, &right]),
             (deletion(number, its_policy, &["vk_1", "vk_2"]), ["c", id, &right]),
         ] {
-            world
+            fixture
                 .refused(&["changed"], &agent::script::DELETE, &keys, &args)
                 .await?;
         }
         if key {
             let keys = deletion(number, its_policy, &[]);
-            world
+            fixture
                 .refused(&["changed"], &agent::script::DELETE, &keys, &["c", id, &right])
                 .await?;
         }
-        world.want("deleted", Act::Delete { at: 0, agent }).await?;
+        fixture.want("deleted", Act::Delete { at: 0, agent }).await?;
         let keys = deletion(number, None, &[]);
-        world
+        fixture
             .refused(&["missing"], &agent::script::DELETE, &keys, &["c", "", &right])
             .await?;
     }

@@ -1,57 +1,57 @@
 //! Requested spends: precedence, limits met exactly, and where each outcome is recorded.
 
-use super::fixture::{START, Stage, plan, spend};
+use super::fixture::{DirectedFixture, START, plan, spend};
 use super::preconditions::{charge, limit, other_day};
 use crate::act::{Act, Plan, Spend};
 use crate::model::Limits;
 use crate::model_fixture::Checked;
 
-pub async fn all(stage: &Stage<'_>) -> Checked {
-    kept(stage).await?;
-    instructing(stage).await?;
-    precedence(stage).await?;
-    exact_limits(stage).await?;
-    at_first(stage).await
+pub async fn all(setup: &DirectedFixture<'_>) -> Checked {
+    kept(setup).await?;
+    instructing(setup).await?;
+    precedence(setup).await?;
+    exact_limits(setup).await?;
+    at_first(setup).await
 }
 
-async fn kept(stage: &Stage<'_>) -> Checked {
-    let mut world = stage.usual().await?;
+async fn kept(setup: &DirectedFixture<'_>) -> Checked {
+    let mut fixture = setup.usual().await?;
     let (recipient, description) = (Some("Bob & Söhne".to_owned()), Some("a \"book\" = 5".to_owned()));
     let described = Spend {
         recipient,
         description,
         ..spend(1, 40)
     };
-    world.want("settled 60", described.clone()).await?;
-    world.want("known", described).await?;
+    fixture.want("settled 60", described.clone()).await?;
+    fixture.want("known", described).await?;
     let mut again = spend(2, START + 1);
-    world
+    fixture
         .want("blocked insufficient_balance int_2s", again.clone())
         .await?;
     // The caller's key is still unused.
     again.amount = 60;
     again.request_id.n = 3;
-    world.want("settled 0", again).await?;
-    world
+    fixture.want("settled 0", again).await?;
+    fixture
         .want("blocked insufficient_balance int_4s", spend(4, 1))
         .await?;
     let other = Spend {
         agent: "b".to_owned(),
         ..spend(5, 1)
     };
-    world.want("settled 99", other).await?;
+    fixture.want("settled 99", other).await?;
     let mut elsewhere = spend(6, 1);
     elsewhere.request_id.at = 3;
-    world.want("settled 99", elsewhere).await
+    fixture.want("settled 99", elsewhere).await
 }
 
 /// A prompt injection blocks the spend before anything else about the agent is checked.
-async fn instructing(stage: &Stage<'_>) -> Checked {
+async fn instructing(setup: &DirectedFixture<'_>) -> Checked {
     for at in [0, 1] {
-        let mut model = stage.model();
+        let mut model = setup.model();
         let agent = model.sides[at].agents.get_mut("a").expect("the agent");
         agent.frozen = Some("user");
-        let mut world = stage.world(model).await?;
+        let mut fixture = setup.fixture(model).await?;
         let instructing = |n, agent: &str, name: &str| {
             let mut instructing = Spend {
                 agent: agent.to_owned(),
@@ -66,13 +66,13 @@ async fn instructing(stage: &Stage<'_>) -> Checked {
             instructing.request_id.at = at;
             Act::Spend(instructing)
         };
-        world.want("other_plan", instructing(1, "a", "q")).await?;
-        world.want("not_found", instructing(1, "nobody", "p")).await?;
-        world
+        fixture.want("other_plan", instructing(1, "a", "q")).await?;
+        fixture.want("not_found", instructing(1, "nobody", "p")).await?;
+        fixture
             .want("blocked injection_detected int_1", instructing(1, "a", "p"))
             .await?;
-        world.want("known", instructing(1, "a", "p")).await?;
-        world
+        fixture.want("known", instructing(1, "a", "p")).await?;
+        fixture
             .want("blocked injection_detected int_2", instructing(2, "b", "p"))
             .await?;
     }
@@ -80,7 +80,7 @@ async fn instructing(stage: &Stage<'_>) -> Checked {
 }
 
 /// All reasons apply; they are removed one by one, in order of precedence.
-async fn precedence(stage: &Stage<'_>) -> Checked {
+async fn precedence(setup: &DirectedFixture<'_>) -> Checked {
     let reasons = [
         "frozen",
         "cap_disabled",
@@ -95,7 +95,7 @@ async fn precedence(stage: &Stage<'_>) -> Checked {
         "settled",
     ];
     for (gone, reason) in reasons.into_iter().enumerate() {
-        let mut model = stage.model();
+        let mut model = setup.model();
         let some = |at: usize| (gone <= at).then_some(START);
         limit(
             &mut model,
@@ -112,7 +112,7 @@ async fn precedence(stage: &Stage<'_>) -> Checked {
         );
         model.sides[0]
             .charges
-            .push(charge("b", 1, other_day(stage.period)));
+            .push(charge("b", 1, other_day(setup.period)));
         let agent = model.sides[0].agents.get_mut("a").expect("the agent");
         agent.frozen = (gone == 0).then_some("user");
         agent.wallet.as_mut().expect("its wallet").spend_limit = some(8);
@@ -127,15 +127,15 @@ async fn precedence(stage: &Stage<'_>) -> Checked {
         } else {
             format!("blocked {reason}")
         };
-        let mut world = stage.world(model).await?;
-        world.want(&outcome, limited.clone()).await?;
-        world.go(&Act::Spend(limited)).await?;
+        let mut fixture = setup.fixture(model).await?;
+        fixture.want(&outcome, limited.clone()).await?;
+        fixture.go(&Act::Spend(limited)).await?;
     }
     Ok(())
 }
 
 /// Each limit can be met exactly, earlier spends included; one nano more is refused.
-async fn exact_limits(stage: &Stage<'_>) -> Checked {
+async fn exact_limits(setup: &DirectedFixture<'_>) -> Checked {
     let limits = Limits::default();
     let ten = Some(10);
     let cases = [
@@ -160,11 +160,11 @@ async fn exact_limits(stage: &Stage<'_>) -> Checked {
         ),
     ];
     for (reason, limits) in cases {
-        let mut model = stage.model();
+        let mut model = setup.model();
         limit(&mut model, "a", limits);
         let agent = model.sides[0].agents.get_mut("a").expect("the agent");
         agent.wallet.as_mut().expect("its wallet").spend_limit = ten.filter(|_| reason == "spend_limit");
-        let mut world = stage.world(model).await?;
+        let mut fixture = setup.fixture(model).await?;
         let tracked = ten.filter(|_| reason == "plan_limit");
         let in_run = |n, amount| {
             Act::Spend(Spend {
@@ -173,29 +173,29 @@ async fn exact_limits(stage: &Stage<'_>) -> Checked {
                 ..spend(n, amount)
             })
         };
-        world.want("settled", in_run(1, 4)).await?;
+        fixture.want("settled", in_run(1, 4)).await?;
         let refused = if reason == "pending" {
             reason.to_owned()
         } else {
             format!("blocked {reason} int_2")
         };
-        world.want(&refused, in_run(2, 7)).await?;
-        world.want("settled", in_run(3, 6)).await?;
+        fixture.want(&refused, in_run(2, 7)).await?;
+        fixture.want("settled", in_run(3, 6)).await?;
         // A limit of 0 refuses everything, a limit of a run applies to that run only.
         let elsewhere = Spend {
             run: Some("s".to_owned()),
             ..spend(4, 6)
         };
-        world.go(&Act::Spend(elsewhere)).await?;
-        world.go(&Act::Spend(spend(5, 1))).await?;
+        fixture.go(&Act::Spend(elsewhere)).await?;
+        fixture.go(&Act::Spend(spend(5, 1))).await?;
     }
     Ok(())
 }
 
 /// The very first spend can meet each limit exactly; a spend without a run is a run by itself.
-async fn at_first(stage: &Stage<'_>) -> Checked {
+async fn at_first(setup: &DirectedFixture<'_>) -> Checked {
     for (at, run) in [(0, None), (0, Some("r")), (1, None)] {
-        let mut model = stage.model();
+        let mut model = setup.model();
         let ten = Some(10);
         let limits = Limits {
             txn: ten,
@@ -210,14 +210,14 @@ async fn at_first(stage: &Stage<'_>) -> Checked {
         agent.wallet.as_mut().expect("its wallet").spend_limit = ten;
         let id = agent.policy.clone().expect("a policy");
         model.sides[at].policies.get_mut(&id).expect("the policy").limits = limits;
-        let mut world = stage.world(model).await?;
+        let mut fixture = setup.fixture(model).await?;
         let mut first = Spend {
             run: run.map(str::to_owned),
             plan: Some(plan(Some(1), ten)),
             ..spend(1, 10)
         };
         first.request_id.at = at;
-        world.want("settled 90", first).await?;
+        fixture.want("settled 90", first).await?;
     }
     Ok(())
 }

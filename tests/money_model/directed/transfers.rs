@@ -1,25 +1,25 @@
 //! Transfers within an account and to another one.
 
-use super::fixture::{START, Stage, deposit, transfer};
+use super::fixture::{DirectedFixture, START, deposit, transfer};
 use crate::act::{Act, Transfer};
 use crate::model::{MOST, Place, VERSION_STEPS_END};
-use crate::model_fixture::{Checked, World};
+use crate::model_fixture::{Checked, ModelFixture};
 use store::audit::LONG_LINE;
 
-pub async fn all(stage: &Stage<'_>) -> Checked {
-    own(stage).await?;
-    out(stage).await?;
-    refused(stage).await?;
-    full(stage).await?;
-    long_lines(stage).await?;
-    steps(stage).await
+pub async fn all(setup: &DirectedFixture<'_>) -> Checked {
+    own(setup).await?;
+    out(setup).await?;
+    refused(setup).await?;
+    full(setup).await?;
+    long_lines(setup).await?;
+    steps(setup).await
 }
 
 /// A line counts with what it has beyond its common length, and not before.
-async fn long_lines(stage: &Stage<'_>) -> Checked {
+async fn long_lines(setup: &DirectedFixture<'_>) -> Checked {
     for at in [0, 3] {
-        let mut world = stage.usual().await?;
-        let [user, a] = ["user", "a"].map(|owner| world.model.place(at, owner));
+        let mut fixture = setup.usual().await?;
+        let [user, a] = ["user", "a"].map(|owner| fixture.model.place(at, owner));
         let paid = |n: u64, memo: usize| {
             Act::Transfer(Transfer {
                 memo: Some("m".repeat(memo)),
@@ -28,13 +28,13 @@ async fn long_lines(stage: &Stage<'_>) -> Checked {
         };
         // Until numbers of entries have as many digits as the next ones.
         for n in 11..16 {
-            world.want("done", paid(n, 1)).await?;
+            fixture.want("done", paid(n, 1)).await?;
         }
-        let short = world.audit_lines(at).await?.pop().map_or(0, |line| line.len());
+        let short = fixture.audit_lines(at).await?.pop().map_or(0, |line| line.len());
         for beyond in 0..2 {
             let memo = 1 + LONG_LINE + beyond - short;
-            world.want("done", paid(16 + beyond as u64, memo)).await?;
-            let found = world.model.audit_texts[at];
+            fixture.want("done", paid(16 + beyond as u64, memo)).await?;
+            let found = fixture.model.audit_texts[at];
             if found != beyond as u64 {
                 return Err(format!("{found} bytes, expected {beyond}"));
             }
@@ -72,15 +72,15 @@ async fn long_transactions(stage: &Stage<'_>) -> Checked {
 }
 
 /// The version rises by a step below the end of steps, then by one.
-async fn steps(stage: &Stage<'_>) -> Checked {
+async fn steps(setup: &DirectedFixture<'_>) -> Checked {
     for below in [0, 1] {
-        let mut model = stage.model();
+        let mut model = setup.model();
         let laid = model.version(0) - model.born;
         model.born = VERSION_STEPS_END - below - laid;
-        let mut world = stage.world(model).await?;
-        let [user, a] = ["user", "a"].map(|owner| world.model.place(0, owner));
-        world.want("done", plain(1, &user, &a, 1)).await?;
-        world.want("done", plain(2, &user, &a, 1)).await?;
+        let mut fixture = setup.fixture(model).await?;
+        let [user, a] = ["user", "a"].map(|owner| fixture.model.place(0, owner));
+        fixture.want("done", plain(1, &user, &a, 1)).await?;
+        fixture.want("done", plain(2, &user, &a, 1)).await?;
     }
     Ok(())
 }
@@ -103,43 +103,45 @@ fn keyless(n: u64, from: &Place, to: &Place, amount: u64) -> Act {
     })
 }
 
-async fn own(stage: &Stage<'_>) -> Checked {
+async fn own(setup: &DirectedFixture<'_>) -> Checked {
     for at in [0, 3] {
-        let mut world = stage.usual().await?;
-        let [user, a, b] = ["user", "a", "b"].map(|owner| world.model.place(at, owner));
-        world.want("insufficient", plain(1, &user, &a, START + 1)).await?;
-        world.want("done 0", plain(1, &user, &a, START)).await?;
-        world.want("known", plain(1, &user, &a, START)).await?;
-        world.want("insufficient", plain(2, &user, &a, 1)).await?;
-        world.want("done", with_memo(3, &a, &user, 7)).await?;
-        world.want("done", keyless(4, &a, &b, 3)).await?;
-        world.want("done", keyless(5, &a, &b, 3)).await?;
+        let mut fixture = setup.usual().await?;
+        let [user, a, b] = ["user", "a", "b"].map(|owner| fixture.model.place(at, owner));
+        fixture
+            .want("insufficient", plain(1, &user, &a, START + 1))
+            .await?;
+        fixture.want("done 0", plain(1, &user, &a, START)).await?;
+        fixture.want("known", plain(1, &user, &a, START)).await?;
+        fixture.want("insufficient", plain(2, &user, &a, 1)).await?;
+        fixture.want("done", with_memo(3, &a, &user, 7)).await?;
+        fixture.want("done", keyless(4, &a, &b, 3)).await?;
+        fixture.want("done", keyless(5, &a, &b, 3)).await?;
         // Without a key nothing is looked up.
         let mut there = keyless(6, &a, &b, 3);
         there.request_id_mut().ok_or("no request")?.id = "int_3".to_owned();
-        world.want("done", there).await?;
+        fixture.want("done", there).await?;
     }
     Ok(())
 }
 
-async fn out(stage: &Stage<'_>) -> Checked {
+async fn out(setup: &DirectedFixture<'_>) -> Checked {
     for at in [0, 3] {
-        let mut world = stage.usual().await?;
-        let [user, a] = ["user", "a"].map(|owner| world.model.place(at, owner));
-        let there = world.model.place((at + 2) % 4, "b");
-        world
+        let mut fixture = setup.usual().await?;
+        let [user, a] = ["user", "a"].map(|owner| fixture.model.place(at, owner));
+        let there = fixture.model.place((at + 2) % 4, "b");
+        fixture
             .want("insufficient", plain(1, &a, &there, START + 1))
             .await?;
-        world.want("done 0", with_memo(1, &a, &there, START)).await?;
-        world.want("known", plain(1, &a, &there, START)).await?;
+        fixture.want("done 0", with_memo(1, &a, &there, START)).await?;
+        fixture.want("known", plain(1, &a, &there, START)).await?;
         let crash = Transfer {
             crash: true,
             ..transfer(2, &user, &there, 5)
         };
-        world.want("done", crash.clone()).await?;
-        world.want("known", crash).await?;
-        world.want("done", keyless(3, &user, &there, 3)).await?;
-        world
+        fixture.want("done", crash.clone()).await?;
+        fixture.want("known", crash).await?;
+        fixture.want("done", keyless(3, &user, &there, 3)).await?;
+        fixture
             .want(
                 "delivered",
                 Act::Deliver {
@@ -153,8 +155,8 @@ async fn out(stage: &Stage<'_>) -> Checked {
 }
 
 /// Reasons of refusal, in order: frozen agents, then wallets that were closed or replaced since they were read.
-async fn refused(stage: &Stage<'_>) -> Checked {
-    let mut model = stage.model();
+async fn refused(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = setup.model();
     model.sides[0].agents.get_mut("a").expect("the agent").frozen = Some("user");
     let [user, a, b] = ["user", "a", "b"].map(|owner| model.place(0, owner));
     let there = model.place(2, "a");
@@ -166,7 +168,7 @@ async fn refused(stage: &Stage<'_>) -> Checked {
         owner: "gone".to_owned(),
         ..a.clone()
     };
-    let mut world = stage.world(model).await?;
+    let mut fixture = setup.fixture(model).await?;
     let closed = |act: Act| match act {
         Act::Transfer(transfer) => Act::Transfer(Transfer {
             closed: true,
@@ -175,43 +177,45 @@ async fn refused(stage: &Stage<'_>) -> Checked {
         other => other,
     };
     for (n, to) in [(10, &b), (20, &there)] {
-        world.want("blocked frozen", plain(n, &a, to, START + 1)).await?;
-        world.want("known", plain(n, &a, to, 1)).await?;
-        world.want("blocked frozen", keyless(n + 1, &a, to, 1)).await?;
-        world.want("changed", plain(n + 2, &wrong(&a), to, 1)).await?;
-        world.want("changed", plain(n + 2, &wrong(&b), &a, 1)).await?;
-        world.want("changed", plain(n + 2, &gone, to, 1)).await?;
-        world
+        fixture
+            .want("blocked frozen", plain(n, &a, to, START + 1))
+            .await?;
+        fixture.want("known", plain(n, &a, to, 1)).await?;
+        fixture.want("blocked frozen", keyless(n + 1, &a, to, 1)).await?;
+        fixture.want("changed", plain(n + 2, &wrong(&a), to, 1)).await?;
+        fixture.want("changed", plain(n + 2, &wrong(&b), &a, 1)).await?;
+        fixture.want("changed", plain(n + 2, &gone, to, 1)).await?;
+        fixture
             .want("blocked wallet_closed", closed(plain(n + 2, &wrong(&a), to, 1)))
             .await?;
-        world
+        fixture
             .want("blocked wallet_closed", closed(keyless(n + 3, &b, to, 1)))
             .await?;
-        world.want("known", plain(n + 2, &user, to, 1)).await?;
+        fixture.want("known", plain(n + 2, &user, to, 1)).await?;
     }
-    world.want("done", plain(30, &user, &a, 1)).await?;
-    world.want("changed", plain(31, &user, &wrong(&a), 1)).await?;
-    world.want("changed", plain(31, &user, &gone, 1)).await?;
-    world
+    fixture.want("done", plain(30, &user, &a, 1)).await?;
+    fixture.want("changed", plain(31, &user, &wrong(&a), 1)).await?;
+    fixture.want("changed", plain(31, &user, &gone, 1)).await?;
+    fixture
         .want("insufficient", plain(31, &user, &wrong(&a), START))
         .await?;
-    world.want("done", plain(31, &user, &a, 1)).await
+    fixture.want("done", plain(31, &user, &a, 1)).await
 }
 
 /// A receiver that is full, or has just enough room; an amount that doubles cannot represent stays exact.
-async fn full(stage: &Stage<'_>) -> Checked {
-    let mut model = stage.model();
+async fn full(setup: &DirectedFixture<'_>) -> Checked {
+    let mut model = setup.model();
     let [user, a, b] = ["user", "a", "b"].map(|owner| model.place(0, owner));
     model.lay("made", &Act::Deposit(deposit(90, b.clone(), 9_000)));
     model.lay("made", &Act::Deposit(deposit(91, a.clone(), MOST - START - 1024)));
-    let mut world: World = stage.world(model).await?;
-    world.want("too_much", plain(1, &b, &a, 1024 + 1)).await?;
-    world.want("done", plain(1, &b, &a, 1024)).await?;
-    world.want("done", plain(2, &a, &user, 1)).await?;
-    world
+    let mut fixture: ModelFixture = setup.fixture(model).await?;
+    fixture.want("too_much", plain(1, &b, &a, 1024 + 1)).await?;
+    fixture.want("done", plain(1, &b, &a, 1024)).await?;
+    fixture.want("done", plain(2, &a, &user, 1)).await?;
+    fixture
         .want("done", plain(3, &a, &user, 9_000_000_000_000_000))
         .await?;
-    world
+    fixture
         .want("done", plain(4, &user, &b, 8_999_999_999_999_999))
         .await
 }

@@ -1,6 +1,6 @@
 //! Actions on the store, through the typed twins of the scripts, and their answers in words.
 
-use super::World;
+use super::ModelFixture;
 use crate::act::{ACTOR, Act, DECIDER, Deposit, Plan, RequestId, Spend, Transfer};
 use crate::model::transfers::RECORD_LIFE;
 use crate::model::{At, Place, USD, account, keys, mode, realm};
@@ -66,7 +66,7 @@ impl Plan {
     }
 }
 
-impl World {
+impl ModelFixture {
     pub(super) fn store(&self, crash: bool) -> &Store {
         if crash { &self.crashing } else { &self.store }
     }

@@ -1,7 +1,7 @@
 //! Actions on user wallets, agents and policies in the store, through the typed twins of the scripts, and their answers
 //! in words.
 
-use super::World;
+use super::ModelFixture;
 use super::execute::{Outcome, scope, wrong};
 use crate::act::Act;
 use crate::model::{At, DESCRIPTION, Limits, USD};
@@ -15,7 +15,7 @@ use store::script::change::FieldChange;
 use store::script::plan_limit::PlanLimit;
 use store::wallet::script::user_wallet;
 
-impl World {
+impl ModelFixture {
     pub(super) async fn agents(&self, act: &Act) -> Outcome {
         let store = self.store(false);
         match act {

@@ -1,6 +1,6 @@
 //! Actions on escrows in the store, through the typed twins of the scripts, and their answers in words.
 
-use super::World;
+use super::ModelFixture;
 use super::execute::{Outcome, scope, usd, wrong};
 use crate::act::{Act, Decide, NewEscrow, RequestId, Verdict};
 use crate::model::{Place, USD, account};
@@ -29,7 +29,7 @@ impl Place {
     }
 }
 
-impl World {
+impl ModelFixture {
     pub(super) async fn escrow(&self, act: &Act) -> Outcome {
         match act {
             Act::Escrow(new) => self.create(new).await,

@@ -2,9 +2,9 @@
 
 use super::op::{Amount, Case, Gauge, Key, Limit, Policy};
 use crate::act::{Act, Plan, RequestId};
-use crate::directed::fixture::{Stage, deposit};
+use crate::directed::fixture::{DirectedFixture, deposit};
 use crate::model::{At, Charge, Limits, MOST, Place};
-use crate::model_fixture::{Checked, World};
+use crate::model_fixture::{Checked, ModelFixture};
 use domain::money::Nanos;
 use domain::period::Period;
 use store::Store;
@@ -15,15 +15,15 @@ pub const AGENTS: [&str; 3] = ["a", "b", "c"];
 const STEP: u64 = 1024;
 
 pub struct Player {
-    pub world: World,
+    pub fixture: ModelFixture,
     pub past: Vec<Act>,
     pub plans: [Plan; 2],
     n: u64,
 }
 
 pub async fn play(store: &Store, period: Period, case: &Case) -> Checked {
-    let stage = Stage { store, period };
-    let mut model = stage.model();
+    let setup = DirectedFixture { store, period };
+    let mut model = setup.model();
     if let Some(which) = case.rich {
         let place = model.wallets[which % model.wallets.len()].clone();
         let nearly = full(3) - crate::directed::fixture::START;
@@ -65,7 +65,7 @@ pub async fn play(store: &Store, period: Period, case: &Case) -> Checked {
         tracked,
     });
     let mut player = Player {
-        world: stage.world(model).await?,
+        fixture: setup.fixture(model).await?,
         past: Vec::new(),
         plans,
         n: 0,
@@ -73,7 +73,7 @@ pub async fn play(store: &Store, period: Period, case: &Case) -> Checked {
     for (at, op) in case.ops.iter().enumerate() {
         let Some(act) = player.act(*op) else { continue };
         player
-            .world
+            .fixture
             .go(&act)
             .await
             .map_err(|error| format!("action {at}, {op:?}: {error}"))?;
@@ -112,7 +112,7 @@ impl Player {
     }
 
     pub fn model(&self) -> &crate::model::Model {
-        &self.world.model
+        &self.fixture.model
     }
 
     /// A wallet, closed ones included.

@@ -39,7 +39,7 @@ impl Player {
             }
             Op::Deliver { which, half } => {
                 let sent = self.model().sent.iter().map(|transit| &transit.id);
-                let sent: Vec<&String> = sent.filter(|id| self.world.has_acknowledged(id)).collect();
+                let sent: Vec<&String> = sent.filter(|id| self.fixture.has_acknowledged(id)).collect();
                 let id = (*pick(&sent, which)?).clone();
                 Act::Deliver { id, half }
             }

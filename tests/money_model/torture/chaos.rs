@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Location of an admin server that is killed and started again.
-pub struct Site {
+pub struct ServerSetup {
     redis_url: String,
     listen: u16,
     ops: u16,
 }
 
-impl Site {
+impl ServerSetup {
     pub fn new(redis_url: &str) -> Self {
         Self {
             redis_url: redis_url.to_owned(),
@@ -38,7 +38,7 @@ impl Site {
 pub struct Chaos {
     pub dice: SeededRandom,
     pub fixture: Arc<Fixture>,
-    pub sites: [Arc<Site>; 2],
+    pub setups: [Arc<ServerSetup>; 2],
     /// `None` while it is down.
     pub servers: [Option<Admin>; 2],
     /// Number of kills of the store and of each server.
@@ -69,8 +69,8 @@ impl Chaos {
                         admin.kill9();
                     }
                     self.dice.sleep(20, 600).await;
-                    let site = Arc::clone(&self.sites[at]);
-                    self.servers[at] = Some(tokio::task::block_in_place(|| site.start()));
+                    let setup = Arc::clone(&self.setups[at]);
+                    self.servers[at] = Some(tokio::task::block_in_place(|| setup.start()));
                 }
             }
         }
@@ -78,9 +78,9 @@ impl Chaos {
 
     /// Starts every server that is down.
     pub fn heal(&mut self) {
-        for (server, site) in self.servers.iter_mut().zip(&self.sites) {
+        for (server, setup) in self.servers.iter_mut().zip(&self.setups) {
             if server.is_none() {
-                *server = Some(site.start());
+                *server = Some(setup.start());
             }
         }
     }

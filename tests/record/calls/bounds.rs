@@ -3,7 +3,7 @@
 use super::sums::usage;
 use super::trail::Written;
 use crate::audit_writer::AuditWriter;
-use crate::fixture::{World, problem, success, text};
+use crate::fixture::{Fixture, problem, success, text};
 use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::period::Period;
@@ -22,15 +22,15 @@ const USAGE_READS: u64 = 20_000;
 const FILE_READS: u64 = 100_000;
 
 /// An account with `count` settled calls of one nano-USD, each in a run of its own.
-async fn settled(world: &World, count: u64) -> (SeedAccount, Caller) {
-    settled_in(world, count, "run").await
+async fn settled(fixture: &Fixture, count: u64) -> (SeedAccount, Caller) {
+    settled_in(fixture, count, "run").await
 }
 
 /// Such an account, whose run ids begin with `run`.
-async fn settled_in(world: &World, count: u64, run: &str) -> (SeedAccount, Caller) {
-    let (account, api) = world.account("enterprise").await;
+async fn settled_in(fixture: &Fixture, count: u64, run: &str) -> (SeedAccount, Caller) {
+    let (account, api) = fixture.account("enterprise").await;
     let now = clock::now_ms();
-    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
+    let writer = AuditWriter::new(&fixture.store, &account, Mode::Live);
     let mut lines = Vec::new();
     for n in 0..count {
         let at_ms = now - count + n;
@@ -48,9 +48,9 @@ async fn settled_in(world: &World, count: u64, run: &str) -> (SeedAccount, Calle
 
 #[tokio::test]
 async fn a_page_stops_after_2000_entries_and_the_cursor_goes_on() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     for (count, is_partial) in [(PAGE_READS, false), (PAGE_READS + 1, true)] {
-        let (_, api) = settled(&world, count).await;
+        let (_, api) = settled(&fixture, count).await;
         let page = success(&api.get("/v1/calls?model=other").await, 200);
         assert_fields!(page, { "calls": [], "total": 0 });
         assert_eq!(page["partial"], json!(is_partial), "{count}");
@@ -76,8 +76,8 @@ async fn a_page_stops_after_2000_entries_and_the_cursor_goes_on() {
 
 #[tokio::test]
 async fn a_usage_report_stops_at_2000_rows_and_says_how_far_it_came() {
-    let world = World::start().await;
-    let (_, api) = settled(&world, PAGE_READS + 500).await;
+    let fixture = Fixture::start().await;
+    let (_, api) = settled(&fixture, PAGE_READS + 500).await;
     let page = success(&api.get("/v1/usage?groupBy=run&interval=hour").await, 200);
     assert_eq!(page["usage"].as_array().unwrap().len() as u64, PAGE_READS);
     assert_eq!(page["partial"], json!(true));
@@ -100,8 +100,8 @@ async fn a_usage_report_stops_at_2000_rows_and_says_how_far_it_came() {
 
 #[tokio::test]
 async fn a_cursor_holds_for_its_filters() {
-    let world = World::start().await;
-    let written = Written::write(&world, 120).await;
+    let fixture = Fixture::start().await;
+    let written = Written::write(&fixture, 120).await;
     let page = success(&written.api.get("/v1/calls?limit=10&model=m2").await, 200);
     let cursor = text(&page, "/nextCursor");
     for query in ["model=m1", "agentId=bot-1&model=m2", ""] {
@@ -119,25 +119,25 @@ const LONG_TRAIL: u64 = 15_000;
 const EXPORT_BYTES: u64 = 4 << 20;
 
 /// Waits until the answers that are not sent yet take so many bytes.
-async fn unsent(world: &World, bytes: u64) {
+async fn unsent(fixture: &Fixture, bytes: u64) {
     eventually("the memory of answers", Duration::from_secs(60), async || {
-        let taken: u64 = world.admin.metric("tollgate_admin_answer_memory_bytes")?;
+        let taken: u64 = fixture.admin.metric("tollgate_admin_answer_memory_bytes")?;
         (taken == bytes).then_some(())
     })
     .await;
 }
 
 /// A connection that has sent this request.
-async fn asked(world: &World, path: &str, key: &str) -> RawClient {
-    let mut client = RawClient::connect(world.admin.addr()).await;
+async fn asked(fixture: &Fixture, path: &str, key: &str) -> RawClient {
+    let mut client = RawClient::connect(fixture.admin.addr()).await;
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n");
     assert!(client.send(request).await);
     client
 }
 
 /// Commands that the store has executed.
-async fn commands(world: &World) -> u64 {
-    let info: String = world
+async fn commands(fixture: &Fixture) -> u64 {
+    let info: String = fixture
         .store
         .command(redis::cmd("INFO").arg("stats"))
         .await
@@ -154,22 +154,22 @@ const WATCHED: Duration = Duration::from_secs(3);
 
 #[tokio::test]
 async fn a_report_whose_caller_has_left_ends() {
-    let world =
-        World::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", "1000000")).await;
-    let (account, api) = settled(&world, LONG_TRAIL).await;
+    let fixture =
+        Fixture::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", "1000000")).await;
+    let (account, api) = settled(&fixture, LONG_TRAIL).await;
     let key = account.issue(Mode::Live, &[Permission::Read], &[], None).await;
     assert_eq!(api.get("/v1/usage?format=csv").await.status, 200);
-    let before = commands(&world).await;
+    let before = commands(&fixture).await;
     assert_eq!(api.get("/v1/usage?format=csv").await.status, 200);
-    let whole = commands(&world).await - before;
-    let before = commands(&world).await;
+    let whole = commands(&fixture).await - before;
+    let before = commands(&fixture).await;
     for _ in 0..LEAVING {
-        let client = asked(&world, "/v1/usage?format=csv", &key.secret).await;
+        let client = asked(&fixture, "/v1/usage?format=csv", &key.secret).await;
         tokio::time::sleep(Duration::from_millis(10)).await;
         drop(client);
     }
     tokio::time::sleep(WATCHED).await;
-    let executed = commands(&world).await - before;
+    let executed = commands(&fixture).await - before;
     assert!(
         executed < LEAVING * whole / 2,
         "{executed} commands, and {whole} for one report"
@@ -178,16 +178,16 @@ async fn a_report_whose_caller_has_left_ends() {
 
 #[tokio::test]
 async fn files_that_nobody_reads_hold_the_turns_of_their_account_alone() {
-    let world =
-        World::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", "1000000")).await;
-    let (account, api) = settled(&world, LONG_TRAIL).await;
-    let (_, other) = settled(&world, 10).await;
+    let fixture =
+        Fixture::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", "1000000")).await;
+    let (account, api) = settled(&fixture, LONG_TRAIL).await;
+    let (_, other) = settled(&fixture, 10).await;
     let key = account.issue(Mode::Live, &[Permission::Read], &[], None).await;
     let mut unread = Vec::new();
     for _ in 0..2 {
-        unread.push(asked(&world, "/v1/audit/export", &key.secret).await);
+        unread.push(asked(&fixture, "/v1/audit/export", &key.secret).await);
     }
-    unsent(&world, 2 * EXPORT_BYTES).await;
+    unsent(&fixture, 2 * EXPORT_BYTES).await;
     let files = [
         "/v1/audit/export",
         "/v1/calls/export",
@@ -203,7 +203,7 @@ async fn files_that_nobody_reads_hold_the_turns_of_their_account_alone() {
         assert_eq!(other.get(path).await.status, 200, "{path}");
     }
     drop(unread);
-    unsent(&world, 0).await;
+    unsent(&fixture, 0).await;
     for path in files {
         assert_eq!(api.get(path).await.status, 200, "{path}");
     }
@@ -212,16 +212,16 @@ async fn files_that_nobody_reads_hold_the_turns_of_their_account_alone() {
 #[tokio::test]
 #[ignore = "long: make verify runs it"]
 async fn reports_and_files_stop_at_their_bounds() {
-    let world =
-        World::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", "1000000")).await;
+    let fixture =
+        Fixture::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", "1000000")).await;
     for (count, answers) in [(USAGE_READS, 1), (USAGE_READS + 1, 2)] {
-        let (_, api) = settled(&world, count).await;
+        let (_, api) = settled(&fixture, count).await;
         let (sums, read) = usage(&api, "groupBy=model").await;
         assert_eq!(read, answers, "{count}");
         assert_eq!(sums.values().map(|row| row[0]).sum::<u64>(), count);
     }
     for (count, status) in [(FILE_READS, 200), (FILE_READS + 1, 400)] {
-        let (_, api) = settled(&world, count).await;
+        let (_, api) = settled(&fixture, count).await;
         for path in ["/v1/usage?format=csv&groupBy=run", "/v1/calls/export"] {
             let reply = api.get(path).await;
             assert_eq!(
@@ -233,7 +233,7 @@ async fn reports_and_files_stop_at_their_bounds() {
         }
     }
     // Rows of 128 bytes and a run id of 206 that take more than 16 MiB together.
-    let (_, api) = settled_in(&world, 55_000, &"r".repeat(200)).await;
+    let (_, api) = settled_in(&fixture, 55_000, &"r".repeat(200)).await;
     problem(
         &api.get("/v1/usage?format=csv&groupBy=run").await,
         400,

@@ -2,7 +2,7 @@
 
 use super::calls;
 use crate::fixture::text;
-use crate::record_fixture::{MODEL, Stage};
+use crate::record_fixture::{MODEL, RecordFixture};
 use harness::{Answer, Script, assert_fields, chat_body};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -19,8 +19,8 @@ fn script() -> Script {
 #[tokio::test]
 async fn a_streamed_call_is_shown_with_what_was_measured() {
     let switches = [("PROXY__STREAMING", "true"), ("PROXY__STREAM_EXTEND", "true")];
-    let stage = Stage::start_with(&switches).await;
-    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    let fixture = RecordFixture::start_with(&switches).await;
+    let client = fixture.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     let (_, plain) = client.call(None).await;
     let usage = json!({ "prompt_tokens": 9, "prompt_tokens_details": { "cached_tokens": 4 },
         "completion_tokens": 850, "total_tokens": 859 });
@@ -49,7 +49,7 @@ async fn a_streamed_call_is_shown_with_what_was_measured() {
         ),
     ] {
         let answer = Answer::stream(script);
-        stage.upstream.set(move |_| answer.clone());
+        fixture.upstream.set(move |_| answer.clone());
         let mut body = chat_body(MODEL, "hello");
         body["stream"] = json!(true);
         let reply = client.edge.chat(body).await;

@@ -2,7 +2,7 @@
 
 use super::trail::{Sums, Written};
 use crate::audit_writer::AuditWriter;
-use crate::fixture::{World, success, text};
+use crate::fixture::{Fixture, success, text};
 use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};
@@ -128,20 +128,20 @@ async fn everything_is_read(written: &Written, is_live: bool) {
 
 #[tokio::test]
 async fn pages_exports_and_usage_are_those_of_the_lines() {
-    let world = World::start().await;
-    everything_is_read(&Written::write(&world, COUNT).await, true).await;
+    let fixture = Fixture::start().await;
+    everything_is_read(&Written::write(&fixture, COUNT).await, true).await;
 }
 
 #[tokio::test]
 async fn and_so_they_are_from_the_archive() {
-    let world = World::start_with(|options| {
+    let fixture = Fixture::start_with(|options| {
         options
             .env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", STAY.to_string())
             .env("TOLLGATE_AUDIT__SEGMENT_ENTRIES", "60")
     })
     .await;
-    let written = Written::write(&world, COUNT).await;
-    let chain = Chain::new(&world.store, written.account.keys.live());
+    let written = Written::write(&fixture, COUNT).await;
+    let chain = Chain::new(&fixture.store, written.account.keys.live());
     until("the entries are archived", async || {
         // Before the server seals the entries, none of them counts as live.
         let backlog = chain.backlog().await.unwrap();
@@ -153,9 +153,9 @@ async fn and_so_they_are_from_the_archive() {
 
 #[tokio::test]
 async fn a_kept_call_is_shown_as_it_was_corrected_also_behind_the_span() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     // Later than the account's other entries, since times are found by binary search.
-    let written = Written::write_from(&world, 200, clock::now_ms() + 1000).await;
+    let written = Written::write_from(&fixture, 200, clock::now_ms() + 1000).await;
     let corrected = written
         .calls
         .iter()
@@ -181,9 +181,9 @@ async fn a_kept_call_is_shown_as_it_was_corrected_also_behind_the_span() {
 
 #[tokio::test]
 async fn a_correction_that_arrives_meanwhile_moves_no_call_to_another_page() {
-    let world = World::start().await;
-    let (account, api) = world.account("enterprise").await;
-    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
+    let fixture = Fixture::start().await;
+    let (account, api) = fixture.account("enterprise").await;
+    let writer = AuditWriter::new(&fixture.store, &account, Mode::Live);
     let now_ms = clock::now_ms();
     let line = |id: &str, outcome: &str, cost: u64| {
         let period = Period::at(now_ms);
@@ -216,9 +216,9 @@ async fn a_correction_that_arrives_meanwhile_moves_no_call_to_another_page() {
 /// Calls ended after a weekend without the server that ends them: found once, by the day that they are charged to.
 #[tokio::test]
 async fn calls_that_ended_days_later_are_in_the_usage_and_the_file_of_their_day() {
-    let world = World::start().await;
-    let (account, api) = world.account("enterprise").await;
-    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
+    let fixture = Fixture::start().await;
+    let (account, api) = fixture.account("enterprise").await;
+    let writer = AuditWriter::new(&fixture.store, &account, Mode::Live);
     // Later than the account's other entries, since times are found by binary search.
     let day = Period::at(clock::now_ms()).day + 1;
     let later_ms = (day + 4) * DAY_MS;

@@ -1,7 +1,7 @@
 //! A trail of calls, written as scripts write it, and the expected calls.
 
 use crate::audit_writer::AuditWriter;
-use crate::fixture::World;
+use crate::fixture::Fixture;
 use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};
@@ -38,13 +38,13 @@ pub struct Written {
 
 impl Written {
     /// Writes `count` calls with every outcome, until now.
-    pub async fn write(world: &World, count: u64) -> Self {
-        Self::write_from(world, count, clock::now_ms() - count * STEP_MS).await
+    pub async fn write(fixture: &Fixture, count: u64) -> Self {
+        Self::write_from(fixture, count, clock::now_ms() - count * STEP_MS).await
     }
 
     /// Writes `count` calls with every outcome, from `first_ms` on.
-    pub async fn write_from(world: &World, count: u64, first_ms: u64) -> Self {
-        let (account, api) = world.account("enterprise").await;
+    pub async fn write_from(fixture: &Fixture, count: u64, first_ms: u64) -> Self {
+        let (account, api) = fixture.account("enterprise").await;
         let end_ms = first_ms + count * STEP_MS;
         let mut lines: Vec<(u64, u64, String)> = Vec::new();
         let mut last: HashMap<String, (u64, Expected)> = HashMap::new();
@@ -64,7 +64,7 @@ impl Written {
         }
         lines.sort();
         let lines: Vec<(u64, String)> = lines.into_iter().map(|(at_ms, _, line)| (at_ms, line)).collect();
-        AuditWriter::new(&world.store, &account, Mode::Live)
+        AuditWriter::new(&fixture.store, &account, Mode::Live)
             .write(&lines)
             .await;
         let mut calls: Vec<(u64, Expected)> = last.into_values().collect();

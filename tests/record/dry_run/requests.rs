@@ -1,7 +1,7 @@
 //! Requests for a prediction: which are refused, and the models, prices, APIs and upstreams that they may name.
 
 use crate::fixture::{problem, success, text};
-use crate::record_fixture::{MODEL, Stage};
+use crate::record_fixture::{MODEL, RecordFixture};
 use domain::mode::Mode;
 use harness::{Answer, Cli, Reply, Upstream, assert_fields, chat_body, merged};
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ fn nanos(prediction: &Value) -> u64 {
 
 #[tokio::test]
 async fn requests_that_cannot_be_predicted_name_what_is_wrong() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({})).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({})).await;
     let wrong = async |body: Value, part: &str| {
         let sentence = problem(&client.dry_run(body.clone()).await, 400, "VALIDATION");
         assert!(sentence.contains(part), "{body}: {sentence}");
@@ -68,7 +68,7 @@ async fn requests_that_cannot_be_predicted_name_what_is_wrong() {
         "{sentence}"
     );
 
-    let other = stage.client("builder", json!({})).await;
+    let other = fixture.client("builder", json!({})).await;
     for body in [
         json!({ "agent": "nobody", "amount": 1 }),
         json!({ "agent": "nobody", "model": MODEL }),
@@ -79,7 +79,7 @@ async fn requests_that_cannot_be_predicted_name_what_is_wrong() {
     client.account.revoke(&client.key_id).await;
     problem(&client.dry_run(client.call_body(None)).await, 404, "NOT_FOUND");
 
-    let tester = stage.world.caller(&client.account, Mode::Test).await;
+    let tester = fixture.management.caller(&client.account, Mode::Test).await;
     let call = tester.post(path, json!({ "agent": "bot", "model": MODEL })).await;
     problem(&call, 400, "LIVE_MODE_REQUIRED");
     let policy = json!({ "maxSpendPerDay": 1 });
@@ -90,8 +90,8 @@ async fn requests_that_cannot_be_predicted_name_what_is_wrong() {
 
 #[tokio::test]
 async fn without_messages_the_prompt_is_empty_and_prices_follow_an_import() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({})).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({})).await;
     let ask = async |model: &str, more: Value| {
         let body = call(&merged(json!({ "model": model, "max_tokens": 1000 }), &more));
         let body = success(&client.dry_run(body).await, 200);
@@ -110,12 +110,12 @@ async fn without_messages_the_prompt_is_empty_and_prices_follow_an_import() {
     let (unknown, _) = ask("no-such-model", json!({})).await;
     assert!(unknown > empty, "an unknown model costs the dearest prices");
 
-    let file = stage.world.admin.dir().join("import.json");
+    let file = fixture.management.admin.dir().join("import.json");
     let imported = json!({ "no-such-model": {
         "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 1e-6,
     } });
     std::fs::write(&file, imported.to_string()).unwrap();
-    let import = Cli::new(crate::fixture::BINARY, stage.world.redis.url());
+    let import = Cli::new(crate::fixture::BINARY, fixture.management.redis.url());
     let done = import.json(&["prices", "import", file.to_str().unwrap()]);
     assert_eq!(done["models"], json!(["no-such-model"]));
     let (known, later) = ask("no-such-model", json!({})).await;
@@ -125,8 +125,8 @@ async fn without_messages_the_prompt_is_empty_and_prices_follow_an_import() {
 
 #[tokio::test]
 async fn a_limit_that_edges_require_is_required_of_a_prediction() {
-    let stage = Stage::start_with(&[("PROXY__REQUIRE_TOKEN_LIMIT", "true")]).await;
-    let client = stage.client("free", json!({})).await;
+    let fixture = RecordFixture::start_with(&[("PROXY__REQUIRE_TOKEN_LIMIT", "true")]).await;
+    let client = fixture.client("free", json!({})).await;
     let refused = client.dry_run(call(&json!({}))).await;
     let sentence = problem(&refused, 400, "VALIDATION");
     assert!(sentence.contains("missing_token_limit"), "{sentence}");
@@ -137,8 +137,8 @@ async fn a_limit_that_edges_require_is_required_of_a_prediction() {
 #[tokio::test]
 async fn responses_embeddings_and_streams_are_predicted() {
     for (streaming, status) in [("false", 400), ("true", 200)] {
-        let stage = Stage::start_with(&[("PROXY__STREAMING", streaming)]).await;
-        let client = stage.client("builder", json!({})).await;
+        let fixture = RecordFixture::start_with(&[("PROXY__STREAMING", streaming)]).await;
+        let client = fixture.client("builder", json!({})).await;
         let ask = async |more: Value| client.dry_run(call(&more)).await;
         let nanos = |reply: &Reply| nanos(&success(reply, 200));
         let of_response = json!({ "endpoint": "responses", "max_output_tokens": 1000 });
@@ -180,7 +180,7 @@ async fn responses_embeddings_and_streams_are_predicted() {
 async fn a_call_to_an_upstream_by_name_is_predicted_as_the_edge_decides() {
     let azure = Upstream::start(|_| Answer::chat(9, 12));
     let base_url = format!("http://{}", azure.addr());
-    let stage = Stage::start_with(&[
+    let fixture = RecordFixture::start_with(&[
         ("UPSTREAMS__AZURE__BASE_URL", &base_url),
         ("UPSTREAMS__AZURE__MODELS", "gpt-4o*"),
         ("UPSTREAMS__AZURE__PRICE_PREFIX", ""),
@@ -188,7 +188,7 @@ async fn a_call_to_an_upstream_by_name_is_predicted_as_the_edge_decides() {
         ("UPSTREAMS__DEAR__MODELS", "gpt-4.1"),
     ])
     .await;
-    let client = stage.client("builder", json!({ "maxSpendPerDay": 1000 })).await;
+    let client = fixture.client("builder", json!({ "maxSpendPerDay": 1000 })).await;
     let predict = async |model: &str| {
         let mut body = client.call_body(None);
         body["model"] = json!(model);

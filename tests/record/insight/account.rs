@@ -1,19 +1,19 @@
 //! The account, its plan and the used part of it.
 
 use crate::fixture::success;
-use crate::record_fixture::Stage;
+use crate::record_fixture::RecordFixture;
 use domain::mode::Mode;
 use harness::assert_fields;
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn the_account_shows_its_limits_and_their_use() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({})).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({})).await;
     let api = &client.api;
     success(&api.post("/v1/agents", json!({ "name": "a" })).await, 200);
     assert_eq!(client.call(None).await.0.status, 200);
-    let tester = stage.world.caller(&client.account, Mode::Test).await;
+    let tester = fixture.management.caller(&client.account, Mode::Test).await;
     success(&tester.post("/v1/agents", json!({ "name": "b" })).await, 200);
     let gone = client
         .account

@@ -1,8 +1,8 @@
 //! `attention` of the overview: each kind appears when it should and goes when it is done.
 
 use super::overview::overview;
-use crate::fixture::{World, success, text};
-use crate::record_fixture::Stage;
+use crate::fixture::{Fixture, success, text};
+use crate::record_fixture::RecordFixture;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use harness::{Answer, Caller, Upstream, assert_fields, open_cap, until};
@@ -17,8 +17,8 @@ async fn of_kind(caller: &Caller, kind: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn frozen_agents_wait_until_they_are_unfrozen_and_not_after_they_are_gone() {
-    let world = World::start().await;
-    let (_, caller) = world.account("startup").await;
+    let management = Fixture::start().await;
+    let (_, caller) = management.account("startup").await;
     success(&caller.post("/v1/policies/rule", json!({})).await, 200);
     let reply = caller.post("/v1/agents/keyed/virtual-keys", json!({})).await;
     success(&reply, 201);
@@ -49,11 +49,11 @@ async fn frozen_agents_wait_until_they_are_unfrozen_and_not_after_they_are_gone(
 
 #[tokio::test]
 async fn spends_to_approve_and_low_balances_wait() {
-    let world = World::start().await;
-    let account = world.seed.account("startup").await;
+    let management = Fixture::start().await;
+    let account = management.seed.account("startup").await;
     let all = [Permission::Read, Permission::Write, Permission::Approve];
     let key = account.issue(Mode::Test, &all, &[], None).await;
-    let caller = world.admin.caller(&key.secret);
+    let caller = management.admin.caller(&key.secret);
     let made = success(&caller.post("/v1/agents", json!({ "name": "x" })).await, 200);
     let (agent, wallet) = (text(&made, "/agent/id"), text(&made, "/agent/wallet"));
     let policy = json!({ "approvalThreshold": "1", "lowBalanceThreshold": "3" });
@@ -101,8 +101,8 @@ async fn webhooks_that_fail_wait_until_they_deliver() {
             .env("TOLLGATE_WEBHOOKS__RETRY_DELAYS_MS", "1")
             .env("TOLLGATE_WEBHOOKS__MAX_ATTEMPTS", "2")
     };
-    let world = World::start_with(quick).await;
-    let (_, caller) = world.account("builder").await;
+    let management = Fixture::start_with(quick).await;
+    let (_, caller) = management.account("builder").await;
     let receiver = Upstream::start(|_| Answer::bytes(500, "no"));
     let hook = json!({ "url": format!("http://{}/", receiver.addr()), "events": ["agent.frozen"],
         "secret": "a secret of the tests" });
@@ -133,8 +133,8 @@ async fn webhooks_that_fail_wait_until_they_deliver() {
 
 #[tokio::test]
 async fn kept_holds_wait_until_they_are_corrected() {
-    let stage = Stage::start().await;
-    let client = stage.client("builder", json!({})).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture.client("builder", json!({})).await;
     client.agent.cap(open_cap()).await;
     let estimate = 1_234_567;
     let life = std::time::Duration::from_millis(1);
@@ -144,7 +144,7 @@ async fn kept_holds_wait_until_they_are_corrected() {
     assert_fields!(kept[0], { "id": name.allow_id, "agentId": "bot" });
     let view = overview(&client.api, "?days=1").await;
     assert_eq!(super::overview::nanos(&view["days"][0]["totalUsd"]), estimate);
-    let cli = harness::Cli::new(crate::fixture::BINARY, stage.world.redis.url());
+    let cli = harness::Cli::new(crate::fixture::BINARY, fixture.management.redis.url());
     let args = ["holds", "settle", "--id", &name.allow_id, "--actual", "0.000001"];
     let output = cli.run(&args);
     assert_eq!(output.code, Some(0), "{output:?}");

@@ -1,6 +1,6 @@
 //! Two people edit one policy: the later one gets 412, and overwrites nothing.
 
-use crate::fixture::{World, problem, success};
+use crate::fixture::{Fixture, problem, success};
 use harness::{Caller, Reply, assert_fields};
 use serde_json::{Value, json};
 
@@ -11,8 +11,8 @@ async fn set(caller: &Caller, path: &str, headers: &[(&str, &str)], body: Value)
 
 #[tokio::test]
 async fn the_later_of_two_editors_is_reported_and_changes_nothing() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
     let path = "/v1/policies/bot";
     let first = set(
         &caller,
@@ -91,8 +91,8 @@ async fn the_later_of_two_editors_is_reported_and_changes_nothing() {
 
 #[tokio::test]
 async fn of_editors_at_the_same_moment_exactly_one_wins_each_revision() {
-    let world = World::start().await;
-    let (_, caller) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("builder").await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     for round in 1..=20_u64 {
         let tag = format!("\"{round}\"");

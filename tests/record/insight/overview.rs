@@ -1,7 +1,7 @@
 //! The overview, compared with the charges and refusals of callers.
 
-use crate::fixture::{World, problem, success};
-use crate::record_fixture::{Client, Stage};
+use crate::fixture::{Fixture, problem, success};
+use crate::record_fixture::{Client, RecordFixture};
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};
 use harness::{Answer, Caller, Edge, EdgeOptions, SeedAccount, Upstream, assert_fields, chat_body};
@@ -30,8 +30,8 @@ pub fn nanos(usd: &Value) -> u64 {
 /// They are in no list of agents: the specification has agents with wallets there.
 #[tokio::test]
 async fn agents_without_a_wallet_are_named() {
-    let stage = Stage::start().await;
-    let (_, api) = stage.world.account("startup").await;
+    let fixture = RecordFixture::start().await;
+    let (_, api) = fixture.management.account("startup").await;
     let view = overview(&api, "").await;
     assert_fields!(view, { "withoutWallet": [], "withoutWalletTotal": 0 });
     let body = json!({ "botId": "owner", "name": "Has a wallet" });
@@ -64,8 +64,10 @@ async fn agents_without_a_wallet_are_named() {
 
 #[tokio::test]
 async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own() {
-    let stage = Stage::start().await;
-    let client = stage.client("startup", json!({ "maxSpendPerDay": "100" })).await;
+    let fixture = RecordFixture::start().await;
+    let client = fixture
+        .client("startup", json!({ "maxSpendPerDay": "100" }))
+        .await;
     let Client { api, account, .. } = &client;
     let mut actual = 0;
     for _ in 0..5 {
@@ -115,7 +117,7 @@ async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own
     });
     assert_fields!(view, { "mode": "live", "partial": false });
 
-    let tester = stage.world.caller(account, Mode::Test).await;
+    let tester = fixture.management.caller(account, Mode::Test).await;
     success(&tester.post("/v1/policies/buyer", json!({})).await, 200);
     spend(&tester, "buyer", "3", 200).await;
     let view = overview(&tester, "?days=1").await;
@@ -125,7 +127,7 @@ async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own
     assert_eq!(view["totals"]["activeVirtualKeys"], json!(0), "calls are live");
     assert_eq!(view["days"].as_array().unwrap().len(), 1);
     assert_eq!(view["denials"], json!([]));
-    let (_, stranger) = stage.world.account("builder").await;
+    let (_, stranger) = fixture.management.account("builder").await;
     assert_empty(&overview(&stranger, "").await);
     assert_eq!(
         nanos(&overview(api, "").await["spend"]["todayUsd"]),
@@ -137,9 +139,9 @@ async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own
 /// Spends of agents without a wallet, on earlier days of this month: the sums need no record of an agent.
 #[tokio::test]
 async fn the_month_of_test_mode_is_that_of_its_days() {
-    let world = World::start().await;
-    let (account, _) = world.account("startup").await;
-    let tester = world.caller(&account, Mode::Test).await;
+    let management = Fixture::start().await;
+    let (account, _) = management.account("startup").await;
+    let tester = management.caller(&account, Mode::Test).await;
     let now_ms = clock::now_ms();
     let first_ms = Period::at(now_ms).month_start() * DAY_MS;
     let spend = |agent: &str| {
@@ -147,7 +149,7 @@ async fn the_month_of_test_mode_is_that_of_its_days() {
         let fields = format!(r#""type":"spend.requested","agentId":"{agent}","actor":"key_1","data":{data}"#);
         format!("{{{fields}}} outcome=settled intentId=int_1 transactionId=tx_1")
     };
-    let writer = crate::audit_writer::AuditWriter::new(&world.store, &account, Mode::Test);
+    let writer = crate::audit_writer::AuditWriter::new(&management.store, &account, Mode::Test);
     writer
         .write(&[
             (first_ms - 1, spend("last-month")),
@@ -178,8 +180,8 @@ fn assert_empty(view: &Value) {
 
 #[tokio::test]
 async fn an_empty_account_has_an_overview_and_days_are_bounded() {
-    let world = World::start().await;
-    let (_, caller) = world.account("free").await;
+    let management = Fixture::start().await;
+    let (_, caller) = management.account("free").await;
     let view = overview(&caller, "?days=90").await;
     assert_empty(&view);
     assert_eq!(view["days"].as_array().unwrap().len(), 90);
@@ -192,14 +194,14 @@ async fn an_empty_account_has_an_overview_and_days_are_bounded() {
 
 #[tokio::test]
 async fn a_call_under_way_is_held_and_counts_today_but_on_no_day_yet() {
-    let world = World::start().await;
+    let management = Fixture::start().await;
     let upstream = Upstream::start(|_| Answer::chat(9, 12).delay(Duration::from_secs(600)));
     let edge = Edge::start(EdgeOptions::new(
         env!("CARGO_BIN_EXE_tollgate-proxy"),
-        world.redis.url(),
+        management.redis.url(),
         upstream.base_url(),
     ));
-    let (_, caller) = world.account("startup").await;
+    let (_, caller) = management.account("startup").await;
     let wallet = json!({ "botId": "bot", "name": "Bot" });
     success(&caller.post("/v1/wallets/create", wallet).await, 200);
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
@@ -224,7 +226,7 @@ async fn a_call_under_way_is_held_and_counts_today_but_on_no_day_yet() {
 }
 
 /// Agents as `POST /agents` leaves them, without a request for each.
-async fn crowd(world: &World, account: &SeedAccount, count: usize) {
+async fn crowd(management: &Fixture, account: &SeedAccount, count: usize) {
     let (today, keys) = (Period::at(clock::now_ms()), &account.keys);
     let numbers: Vec<usize> = (0..count).collect();
     for part in numbers.chunks(500) {
@@ -249,18 +251,18 @@ async fn crowd(world: &World, account: &SeedAccount, count: usize) {
                 .arg(&id)
                 .ignore();
         }
-        let () = world.store.pipeline(&pipe).await.unwrap();
+        let () = management.store.pipeline(&pipe).await.unwrap();
     }
 }
 
 /// The overview, and the number of agent records read for it: the least of several times, since the server's worker of
 /// thresholds sometimes reads them too.
-async fn reads(world: &World, caller: &Caller) -> (u64, Value) {
+async fn reads(management: &Fixture, caller: &Caller) -> (u64, Value) {
     let mut least = None;
     for _ in 0..5 {
-        let before = world.redis.calls("hmget");
+        let before = management.redis.calls("hmget");
         let view = overview(caller, "").await;
-        let reads = world.redis.calls("hmget") - before;
+        let reads = management.redis.calls("hmget") - before;
         if least.as_ref().is_none_or(|(fewer, _)| reads < *fewer) {
             least = Some((reads, view));
         }
@@ -270,10 +272,10 @@ async fn reads(world: &World, caller: &Caller) -> (u64, Value) {
 
 #[tokio::test]
 async fn thousands_of_agents_cost_one_bounded_read() {
-    let world = World::start().await;
-    let (account, caller) = world.account("enterprise").await;
-    crowd(&world, &account, 2000).await;
-    let (looked, view) = reads(&world, &caller).await;
+    let management = Fixture::start().await;
+    let (account, caller) = management.account("enterprise").await;
+    crowd(&management, &account, 2000).await;
+    let (looked, view) = reads(&management, &caller).await;
     assert!(
         (2000..2100).contains(&looked),
         "one read for each agent: {looked}"
@@ -284,8 +286,8 @@ async fn thousands_of_agents_cost_one_bounded_read() {
         (&json!(2000), &json!(false))
     );
 
-    crowd(&world, &account, AGENTS_MAX + 300).await;
-    let (looked, view) = reads(&world, &caller).await;
+    crowd(&management, &account, AGENTS_MAX + 300).await;
+    let (looked, view) = reads(&management, &caller).await;
     assert!(looked < AGENTS_MAX as u64 + 100, "{looked}");
     assert_eq!(view["partial"], json!(true), "and it says so");
     assert_eq!(view["totals"]["agents"], json!(AGENTS_MAX + 300));
@@ -294,10 +296,10 @@ async fn thousands_of_agents_cost_one_bounded_read() {
 
 #[tokio::test]
 async fn a_call_that_ends_after_midnight_is_spent_on_the_day_of_its_approval() {
-    let world = World::start().await;
-    let (account, caller) = world.account("startup").await;
+    let management = Fixture::start().await;
+    let (account, caller) = management.account("startup").await;
     let today = Period::at(clock::now_ms());
-    let writer = crate::audit_writer::AuditWriter::new(&world.store, &account, Mode::Live);
+    let writer = crate::audit_writer::AuditWriter::new(&management.store, &account, Mode::Live);
     // Approved yesterday, ended just now.
     let (yesterday, month) = (today.day - 1, Period::at((today.day - 1) * DAY_MS).month);
     let memo = format!("{} bot - vk_1 p1 gpt-4o", account.id);

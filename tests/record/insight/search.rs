@@ -1,6 +1,6 @@
 //! Finding agents in the list.
 
-use crate::fixture::{World, problem, success, text};
+use crate::fixture::{Fixture, problem, success, text};
 use harness::{Caller, assert_fields};
 use serde_json::{Value, json};
 
@@ -13,8 +13,8 @@ async fn found(caller: &Caller, query: &str) -> (Vec<String>, Value) {
 
 #[tokio::test]
 async fn agents_are_found_by_a_part_of_id_or_name_and_by_status() {
-    let world = World::start().await;
-    let (_, caller) = world.account("enterprise").await;
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("enterprise").await;
     for (id, name) in [
         ("shop-bot", "Große Kasse"),
         ("helper", "Support BOT"),
@@ -47,6 +47,6 @@ async fn agents_are_found_by_a_part_of_id_or_name_and_by_status() {
     problem(&caller.get("/v1/agents?status=asleep").await, 400, "VALIDATION");
     let reply = caller.get(&format!("/v1/agents?q={}", "x".repeat(201))).await;
     problem(&reply, 400, "VALIDATION");
-    let (_, stranger) = world.account("free").await;
+    let (_, stranger) = fixture.account("free").await;
     assert_eq!(found(&stranger, "q=bot").await.0, [] as [&str; 0]);
 }

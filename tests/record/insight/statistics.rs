@@ -2,8 +2,8 @@
 //! are recomputed here from the export, as any reader can do.
 
 use crate::audit_writer::AuditWriter;
-use crate::fixture::{BINARY, World, success};
-use crate::record_fixture::Stage;
+use crate::fixture::{BINARY, Fixture, success};
+use crate::record_fixture::RecordFixture;
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};
 use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, Store, until};
@@ -307,8 +307,8 @@ async fn servers_that_race_and_are_killed_add_each_entry_once() {
 
 #[tokio::test]
 async fn what_really_happened_is_what_the_statistics_say() {
-    let stage = Stage::start().await;
-    let client = stage
+    let fixture = RecordFixture::start().await;
+    let client = fixture
         .client("builder", json!({ "maxSpendPerDay": "0.00063" }))
         .await;
     let mut denied = 0;
@@ -321,8 +321,8 @@ async fn what_really_happened_is_what_the_statistics_say() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let store = &stage.world.store;
-    let today = stage.world.redis.period().day;
+    let store = &fixture.management.store;
+    let today = fixture.management.redis.period().day;
     let model = recomputed(&export);
     compare(&stored(store, &client.account, Mode::Live, today).await, &model);
     let day = &model[&today];
@@ -376,10 +376,10 @@ async fn a_day_names_so_many_agents_and_ends_to_be_kept() {
 
 #[tokio::test]
 async fn a_sum_that_passes_what_the_store_can_count_stops_no_trail() {
-    let world = World::start().await;
-    let account = world.seed.account("enterprise").await;
-    let tester = world.caller(&account, Mode::Test).await;
-    let writer = AuditWriter::new(&world.store, &account, Mode::Test);
+    let management = Fixture::start().await;
+    let account = management.seed.account("enterprise").await;
+    let tester = management.caller(&account, Mode::Test).await;
+    let writer = AuditWriter::new(&management.store, &account, Mode::Test);
     let today = Period::at(clock::now_ms()).day;
     // Money of test mode is free, so that anyone can spend 9,000,000 USD a thousand times.
     let line = r#"{"type":"spend.requested","agentId":"bot","actor":"k","data":{"amountNanos":"9000000000000000"}} outcome=settled"#;

@@ -1,7 +1,7 @@
 //! Agents near a limit are listed, need attention from 80 % on, and are noticed once, on any number of servers.
 
 use super::overview::overview;
-use crate::fixture::{BINARY, World, fresh, success, text};
+use crate::fixture::{BINARY, Fixture, fresh, success, text};
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Caller, Wire, assert_fields, eventually, until};
 use serde_json::{Value, json};
@@ -49,9 +49,9 @@ fn noticed(admin: &Admin, limit: &str, percent: &str) -> u64 {
 /// The `spendLimit` of a wallet counts what the wallet spends in a day.
 #[tokio::test]
 async fn a_spend_limit_is_watched() {
-    let world = World::start().await;
-    let (account, _) = world.account("builder").await;
-    let api = world.caller(&account, Mode::Test).await;
+    let fixture = Fixture::start().await;
+    let (account, _) = fixture.account("builder").await;
+    let api = fixture.caller(&account, Mode::Test).await;
     let made = success(&api.post("/v1/agents", json!({ "name": "Buyer" })).await, 200);
     let agent = text(&made, "/agent/id").to_owned();
     success(&api.post("/v1/policies", json!({ "name": "All" })).await, 200);
@@ -72,8 +72,8 @@ async fn a_spend_limit_is_watched() {
 
 #[tokio::test]
 async fn shares_of_limits_are_listed_the_highest_first() {
-    let world = World::start().await;
-    let (account, api) = world.account("builder").await;
+    let fixture = Fixture::start().await;
+    let (account, api) = fixture.account("builder").await;
     let policy = json!({ "maxSpendPerDay": "1", "maxSpendPerMonth": "100", "maxSpendPerRun": "0.9" });
     success(&api.post("/v1/policies/buyer", policy).await, 200);
     assert_eq!(listed(&api, "").await, []);
@@ -121,14 +121,14 @@ async fn shares_of_limits_are_listed_the_highest_first() {
         texts[2],
         "The account has spent 80.1 % of what its plan tracks in a month: 400.964 USD of 500.00 USD."
     );
-    let tester = world.caller(&account, Mode::Test).await;
+    let tester = fixture.caller(&account, Mode::Test).await;
     assert_eq!(listed(&tester, "").await, []);
 }
 
 #[tokio::test]
 async fn a_policy_for_all_agents_counts_and_one_that_is_off_does_not() {
-    let world = World::start().await;
-    let (_, api) = world.account("enterprise").await;
+    let fixture = Fixture::start().await;
+    let (_, api) = fixture.account("enterprise").await;
     let rule = json!({ "name": "all", "maxSpendPerDay": "4.1" });
     success(&api.post("/v1/policies", rule).await, 200);
     let body = json!({ "maxSpendPerDay": "5" });
@@ -152,14 +152,14 @@ async fn a_policy_for_all_agents_counts_and_one_that_is_off_does_not() {
 
 #[tokio::test]
 async fn a_threshold_is_noticed_once_by_two_servers_and_after_a_kill() {
-    let world = World::start().await;
-    let start = || Admin::start(AdminOptions::new(BINARY, world.redis.url()));
+    let fixture = Fixture::start().await;
+    let start = || Admin::start(AdminOptions::new(BINARY, fixture.redis.url()));
     let second = start();
-    let (_, api) = world.account("builder").await;
+    let (_, api) = fixture.account("builder").await;
     let body = json!({ "maxSpendPerDay": "1" });
     success(&api.post("/v1/policies/buyer", body).await, 200);
     spend(&api, "buyer", "0.85").await;
-    let both = |percent: &str| noticed(&world.admin, "day", percent) + noticed(&second, "day", percent);
+    let both = |percent: &str| noticed(&fixture.admin, "day", percent) + noticed(&second, "day", percent);
     eventually("80 % is noticed", SOON, async || {
         let page = success(&api.get("/v1/thresholds").await, 200);
         let noticed_at = page["thresholds"][0]["noticedAt"].as_str()?.to_owned();
@@ -174,20 +174,20 @@ async fn a_threshold_is_noticed_once_by_two_servers_and_after_a_kill() {
     let reached = "tollgate_admin_thresholds_reached{limit=\"day\",percent=\"80\"}";
     second.kill9();
     let third = start();
-    for server in [&world.admin, &third] {
+    for server in [&fixture.admin, &third] {
         until("the gauge follows", async || metric(server, reached) == 1).await;
     }
     assert_eq!(noticed(&third, "day", "80"), 0, "it was noticed before");
     spend(&api, "buyer", "0.1").await;
     until("95 % is noticed", async || {
-        let both = noticed(&world.admin, "day", "95") + noticed(&third, "day", "95");
+        let both = noticed(&fixture.admin, "day", "95") + noticed(&third, "day", "95");
         both == 1
     })
     .await;
-    for server in [&world.admin, &third] {
+    for server in [&fixture.admin, &third] {
         until("the gauge follows", async || metric(server, reached) == 0).await;
     }
-    let all = noticed(&world.admin, "day", "95") + noticed(&third, "day", "95");
+    let all = noticed(&fixture.admin, "day", "95") + noticed(&third, "day", "95");
     assert_eq!(all, 1);
 }
 
@@ -195,10 +195,10 @@ async fn a_threshold_is_noticed_once_by_two_servers_and_after_a_kill() {
 /// is killed does not, and then the gauge of the next server rises, which the alert observes, too.
 #[tokio::test]
 async fn a_notice_is_not_lost_with_the_reply_of_the_store() {
-    let world = World::start().await;
-    let (account, _) = world.account("builder").await;
-    let wire = Wire::to_port(world.redis.port());
-    world.admin.kill9();
+    let fixture = Fixture::start().await;
+    let (account, _) = fixture.account("builder").await;
+    let wire = Wire::to_port(fixture.redis.port());
+    fixture.admin.kill9();
     let start = || Admin::start(AdminOptions::new(BINARY, wire.redis_url()));
     let server = start();
     let api = server.caller(&account.api_key(Mode::Live).await);

@@ -1,7 +1,7 @@
 //! Usage of an agent: its spend, and the rest of its caps.
 
-use crate::fixture::{World, problem, success, text};
-use crate::record_fixture::Stage;
+use crate::fixture::{Fixture, problem, success, text};
+use crate::record_fixture::RecordFixture;
 use harness::{Caller, assert_fields};
 use serde_json::{Value, json};
 
@@ -11,9 +11,9 @@ async fn usage(caller: &Caller, agent: &str) -> Value {
 
 #[tokio::test]
 async fn caps_say_what_is_left_of_them() {
-    let stage = Stage::start().await;
+    let fixture = RecordFixture::start().await;
     let policy = json!({ "name": "Mine", "maxSpendPerDay": "2", "maxSpendPerRun": "1.75", "maxSpendPerTransaction": "1.5" });
-    let client = stage.client("startup", policy).await;
+    let client = fixture.client("startup", policy).await;
     let body = json!({ "agent": "bot", "amount": "1.25" });
     success(&client.api.post("/v1/spend", body).await, 200);
     let (reply, _) = client.call(None).await;
@@ -40,9 +40,9 @@ async fn caps_say_what_is_left_of_them() {
 
 #[tokio::test]
 async fn a_wallet_and_account_wide_policies_are_reported() {
-    let world = World::start().await;
-    let (account, _) = world.account("startup").await;
-    let caller = world.caller(&account, domain::mode::Mode::Test).await;
+    let management = Fixture::start().await;
+    let (account, _) = management.account("startup").await;
+    let caller = management.caller(&account, domain::mode::Mode::Test).await;
     let made = success(&caller.post("/v1/agents", json!({ "name": "Bot" })).await, 200);
     let agent = text(&made, "/agent/id");
     assert_eq!(usage(&caller, agent).await["policy"], Value::Null);

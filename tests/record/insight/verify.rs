@@ -1,7 +1,7 @@
 //! A trail is verified while the caller watches.
 
 use crate::audit_writer::{AuditWriter, lines};
-use crate::fixture::{FULL, World, problem};
+use crate::fixture::{FULL, Fixture, problem};
 use domain::mode::Mode;
 use futures::StreamExt;
 use harness::{AdminOptions, Caller, assert_fields, eventually, until};
@@ -26,13 +26,13 @@ async fn verify(caller: &Caller) -> Vec<Value> {
 
 #[tokio::test]
 async fn progress_is_reported_and_then_the_verdict() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
-    let tester = world.caller(&account, Mode::Test).await;
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
+    let tester = fixture.caller(&account, Mode::Test).await;
     let empty = verify(&tester).await;
     let verdict = empty.last().unwrap();
     assert_fields!(verdict, { "done": true, "ok": true });
-    AuditWriter::new(&world.store, &account, Mode::Test)
+    AuditWriter::new(&fixture.store, &account, Mode::Test)
         .write(&lines(2000))
         .await;
     let report = verify(&tester).await;
@@ -53,9 +53,9 @@ async fn progress_is_reported_and_then_the_verdict() {
 #[tokio::test]
 async fn a_trail_that_was_changed_is_reported_where_and_a_checkpoint_proves_its_end() {
     let often = |options: AdminOptions| options.env("TOLLGATE_AUDIT__CHECKPOINT_EVERY_MS", "100");
-    let world = World::start_with(often).await;
-    let (account, caller) = world.account("builder").await;
-    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
+    let fixture = Fixture::start_with(often).await;
+    let (account, caller) = fixture.account("builder").await;
+    let writer = AuditWriter::new(&fixture.store, &account, Mode::Live);
     writer.write(&lines(1000)).await;
     eventually("a signed checkpoint", SOON, async || {
         let report = verify(&caller).await;
@@ -63,10 +63,10 @@ async fn a_trail_that_was_changed_is_reported_where_and_a_checkpoint_proves_its_
     })
     .await;
     let key = account.keys.live().audit();
-    let line: String = world.redis.command(&["LINDEX", &key, "700"]);
+    let line: String = fixture.redis.command(&["LINDEX", &key, "700"]);
     let changed = line.replace("bot-", "rob-");
     assert_ne!(changed, line);
-    let _: String = world.redis.command(&["LSET", &key, "700", &changed]);
+    let _: String = fixture.redis.command(&["LSET", &key, "700", &changed]);
     let report = verify(&caller).await;
     let verdict = report.last().unwrap();
     assert_fields!(verdict, { "done": true, "ok": false });
@@ -82,10 +82,10 @@ async fn a_trail_that_was_changed_is_reported_where_and_a_checkpoint_proves_its_
 
 /// Begins a verification and reads its first line.
 async fn begin(
-    world: &World,
+    fixture: &Fixture,
     key: &str,
 ) -> impl futures::Stream<Item = reqwest::Result<bytes::Bytes>> + use<> {
-    let url = format!("http://{}/v1/audit/verify", world.admin.addr());
+    let url = format!("http://{}/v1/audit/verify", fixture.admin.addr());
     let reply = harness::http_client()
         .get(url)
         .bearer_auth(key)
@@ -103,28 +103,28 @@ async fn begin(
 async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
     // No sealing, so that all counted reads of the store are those of verifications.
     let still = |options: AdminOptions| options.env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "600000");
-    let world = World::start_with(still).await;
+    let fixture = Fixture::start_with(still).await;
     let mut callers = Vec::new();
     for _ in 0..3 {
-        let account = world.seed.account("enterprise").await;
-        AuditWriter::new(&world.store, &account, Mode::Live)
+        let account = fixture.seed.account("enterprise").await;
+        AuditWriter::new(&fixture.store, &account, Mode::Live)
             .write(&lines(LONG))
             .await;
         let key = account.issue(Mode::Live, FULL, &[], None).await;
         let other = account.issue(Mode::Test, FULL, &[], None).await;
-        store::audit::chain::Chain::new(&world.store, account.keys.live())
+        store::audit::chain::Chain::new(&fixture.store, account.keys.live())
             .seal()
             .await
             .unwrap();
-        callers.push((key.secret, world.admin.caller(&other.secret)));
+        callers.push((key.secret, fixture.admin.caller(&other.secret)));
     }
-    let first = begin(&world, &callers[0].0).await;
+    let first = begin(&fixture, &callers[0].0).await;
     problem(&callers[0].1.get("/v1/audit/verify").await, 409, "CONFLICT");
-    let second = begin(&world, &callers[1].0).await;
+    let second = begin(&fixture, &callers[1].0).await;
     let full = callers[2].1.get("/v1/audit/verify").await;
     problem(&full, 503, "SERVICE_UNAVAILABLE");
     assert_eq!(full.header("retry-after"), Some("5"));
-    let reads = || world.redis.calls("lrange");
+    let reads = || fixture.redis.calls("lrange");
     let before = reads();
     drop((first, second));
     // The trail of test mode is empty; it can be verified once the verification of the long one has ended.

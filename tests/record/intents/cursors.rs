@@ -1,7 +1,7 @@
 //! Going through a list of intents by cursor while some of them leave the store for the archive, are decided, and are
 //! made.
 
-use super::fixture::{Fixture, made_at};
+use super::fixture::{IntentFixture, made_at};
 use crate::fixture::{success, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ impl Reader {
     }
 
     /// Reads the next page, if there is one.
-    async fn read(&mut self, fixture: &Fixture) {
+    async fn read(&mut self, fixture: &IntentFixture) {
         let Some(cursor) = self.next.take() else { return };
         let (limit, filter) = (self.limit, self.filter);
         let reply = fixture
@@ -57,7 +57,7 @@ impl Reader {
 }
 
 /// All ids of a list.
-async fn ids(fixture: &Fixture, filter: &str) -> Vec<String> {
+async fn ids(fixture: &IntentFixture, filter: &str) -> Vec<String> {
     let page = success(&fixture.get(&format!("/v1/intents?limit=200{filter}")).await, 200);
     assert_eq!(page["nextCursor"], Value::Null);
     let found = page["intents"].as_array().unwrap();
@@ -69,7 +69,7 @@ async fn ids(fixture: &Fixture, filter: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_archived_decided_or_made_meanwhile_is_met_once() {
-    let fixture = Fixture::build().await;
+    let fixture = IntentFixture::build().await;
     let mut waiting = Vec::new();
     for round in 0..4 {
         fixture.make_some_of_each(round).await;
@@ -125,7 +125,7 @@ async fn what_is_archived_decided_or_made_meanwhile_is_met_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_by_cursor_are_the_list_wherever_the_intents_are() {
-    let fixture = Fixture::build().await;
+    let fixture = IntentFixture::build().await;
     for round in 0..3 {
         fixture.make_some_of_each(round).await;
     }

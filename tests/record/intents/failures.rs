@@ -1,6 +1,6 @@
 //! Archivers that race or are cut off, and segments that were changed.
 
-use super::fixture::{Fixture, MODE, age, archive_at, made_at};
+use super::fixture::{IntentFixture, MODE, age, archive_at, made_at};
 use crate::fixture::problem;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use store::intent::IntentRecord;
 use store::intent::archive::ArchivedIntents;
 
 /// The files of the archived intents.
-fn files(fixture: &Fixture) -> Vec<PathBuf> {
+fn files(fixture: &IntentFixture) -> Vec<PathBuf> {
     let dir = fixture
         .root
         .path()
@@ -26,7 +26,7 @@ fn files(fixture: &Fixture) -> Vec<PathBuf> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
     const COUNT: u64 = 24;
-    let fixture = Arc::new(Fixture::build().await);
+    let fixture = Arc::new(IntentFixture::build().await);
     for n in 0..COUNT {
         let agent = if n % 3 == 0 { "bob" } else { "ann" };
         fixture.settled(agent, n + 1, &n.to_string()).await;
@@ -44,7 +44,7 @@ async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
             let realm = cut_off.account.keys.in_mode(MODE);
             let now_ms = cuts[usize::try_from(step).unwrap()];
             archive
-                .move_intents(&cut_off.world.store, &realm, age(now_ms), 0)
+                .move_intents(&cut_off.management.store, &realm, age(now_ms), 0)
                 .await
         });
         tokio::time::sleep(Duration::from_micros(500 * step)).await;
@@ -68,7 +68,7 @@ async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
                     .chain(std::iter::repeat(&newest));
                 while fixture.live() > 0 {
                     let now_ms = *turns.next().unwrap();
-                    let moving = archive.move_intents(&fixture.world.store, &realm, age(now_ms), 0);
+                    let moving = archive.move_intents(&fixture.management.store, &realm, age(now_ms), 0);
                     moved += moving.await.unwrap().intents;
                 }
                 moved
@@ -89,12 +89,12 @@ async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_intent_that_is_not_what_was_archived_keeps_its_whole_batch_in_the_store() {
-    let fixture = Fixture::build().await;
+    let fixture = IntentFixture::build().await;
     let ids = [
         fixture.settled("ann", 1, "a").await,
         fixture.settled("bob", 2, "b").await,
     ];
-    let (store, realm) = (&fixture.world.store, &fixture.account.keys.in_mode(MODE));
+    let (store, realm) = (&fixture.management.store, &fixture.account.keys.in_mode(MODE));
     let mut intents = Vec::new();
     for id in &ids {
         let found = IntentRecord::read(store, realm, id).await.unwrap();
@@ -116,7 +116,7 @@ async fn an_intent_that_is_not_what_was_archived_keeps_its_whole_batch_in_the_st
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_segment_is_503_named_and_harms_nothing_else() {
-    let fixture = Fixture::build().await;
+    let fixture = IntentFixture::build().await;
     let old = fixture.settled("ann", 1, "a").await;
     assert_eq!(fixture.move_all().await, 1);
     let young = fixture.settled("bob", 2, "b").await;
@@ -144,23 +144,23 @@ async fn a_damaged_segment_is_503_named_and_harms_nothing_else() {
         let violations = fixture.check(1).to_string();
         assert!(violations.contains(&name), "{violations}");
     }
-    assert!(fixture.world.admin.logs().contains(&name));
+    assert!(fixture.management.admin.logs().contains(&name));
     std::fs::write(&segment, &whole).unwrap();
     assert_eq!(fixture.get(&format!("/v1/intents/{old}")).await.status, 200);
     fixture.check(0);
     // A transaction whose intent is nowhere.
     let key = fixture.account.keys.in_mode(MODE).intent_segments();
-    let _: u64 = fixture.world.redis.command(&["DEL", &key]);
+    let _: u64 = fixture.management.redis.command(&["DEL", &key]);
     let violations: Value = fixture.check(1);
     assert!(violations.to_string().contains(&old), "{violations}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_record_that_was_changed_is_refused_in_the_archive_too() {
-    let fixture = Fixture::build().await;
+    let fixture = IntentFixture::build().await;
     let id = fixture.settled("ann", 1, "a").await;
     let key = fixture.account.keys.in_mode(MODE).intent(&id);
-    let _: u64 = fixture.world.redis.command(&["HSET", &key, "amount", "7"]);
+    let _: u64 = fixture.management.redis.command(&["HSET", &key, "amount", "7"]);
     for _ in 0..2 {
         let path = format!("/v1/intents/{id}");
         problem(&fixture.get(&path).await, 500, "INTERNAL");
@@ -174,7 +174,7 @@ async fn a_record_that_was_changed_is_refused_in_the_archive_too() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unwritable_segments_leave_entries_in_the_store() {
-    let fixture = Fixture::build().await;
+    let fixture = IntentFixture::build().await;
     let id = fixture.settled("ann", 1, "a").await;
     std::fs::write(fixture.root.path().join("intents"), "in the way").unwrap();
     let error = fixture.move_until(fixture.now_ms().await).await.unwrap_err();

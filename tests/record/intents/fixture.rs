@@ -1,6 +1,6 @@
 //! An account whose agents spend and agree on escrows, through the management API.
 
-use crate::fixture::{BINARY, World, success, text};
+use crate::fixture::{BINARY, Fixture, success, text};
 use archive::Archive;
 use archive::intents::Age;
 use archive::location::ArchiveLocation;
@@ -32,8 +32,8 @@ const FILTERS: [&str; 12] = [
     "&state=pending_approval",
 ];
 
-pub struct Fixture {
-    pub world: World,
+pub struct IntentFixture {
+    pub management: Fixture,
     pub account: SeedAccount,
     pub caller: Caller,
     pub approver: Caller,
@@ -43,14 +43,14 @@ pub struct Fixture {
     pub wallets: [Value; 2],
 }
 
-impl Fixture {
+impl IntentFixture {
     /// Two agents with money. Spends above 50 USD wait for approval, and those above 500 are refused.
     pub async fn build() -> Self {
         let root = tempfile::tempdir().unwrap();
         let place = root.path().display().to_string();
-        let world = World::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE", place)).await;
-        let account = world.seed.account("enterprise").await;
-        let caller = world.caller(&account, MODE).await;
+        let management = Fixture::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE", place)).await;
+        let account = management.seed.account("enterprise").await;
+        let caller = management.caller(&account, MODE).await;
         let may = [Permission::Read, Permission::Approve];
         let approver = account.issue(MODE, &may, &[], None).await;
         let mut wallets = [Value::Null, Value::Null];
@@ -63,9 +63,9 @@ impl Fixture {
             success(&caller.post(&format!("/v1/policies/{agent}"), policy).await, 200);
         }
         Self {
-            approver: world.admin.caller(&approver.secret),
+            approver: management.admin.caller(&approver.secret),
             archive: archive_at(&root),
-            world,
+            management,
             account,
             caller,
             root,
@@ -75,7 +75,7 @@ impl Fixture {
 
     pub fn cli(&self) -> Cli {
         let place = self.root.path().display().to_string();
-        Cli::new(BINARY, self.world.redis.url()).env("TOLLGATE_AUDIT__ARCHIVE", place)
+        Cli::new(BINARY, self.management.redis.url()).env("TOLLGATE_AUDIT__ARCHIVE", place)
     }
 
     /// Checks the whole ledger.
@@ -163,7 +163,7 @@ impl Fixture {
         let realm = account.keys.in_mode(MODE);
         let moving = self
             .archive
-            .move_intents(&self.world.store, &realm, age(now_ms), 0);
+            .move_intents(&self.management.store, &realm, age(now_ms), 0);
         moving.await.map(|moved| moved.intents)
     }
 
@@ -186,7 +186,7 @@ impl Fixture {
 
     /// The store's time plus a minute, since the servers' clocks may be ahead.
     pub async fn now_ms(&self) -> u64 {
-        server_clock::now_ms(&self.world.store).await.unwrap() + 60_000
+        server_clock::now_ms(&self.management.store).await.unwrap() + 60_000
     }
 
     /// The answer of the API under `path`.
@@ -224,7 +224,7 @@ impl Fixture {
     /// The intents that are still in the store.
     pub fn live(&self) -> u64 {
         let keys = self.account.keys.prefix();
-        self.world
+        self.management
             .redis
             .command(&["LLEN", &format!("{keys}/{MODE}/intents")])
     }

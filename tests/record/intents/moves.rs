@@ -1,6 +1,6 @@
 //! Some intents move to the archive, others stay, and the API answers the same before and after.
 
-use super::fixture::{Fixture, MODE, age, made_at};
+use super::fixture::{IntentFixture, MODE, age, made_at};
 use crate::fixture::{success, text};
 use domain::budget::Budget;
 use harness::{Caller, assert_fields};
@@ -10,7 +10,7 @@ use store::account::usage::Usage;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
-    let fixture = Fixture::build().await;
+    let fixture = IntentFixture::build().await;
     for round in 0..3 {
         fixture.make_some_of_each(round).await;
     }
@@ -43,7 +43,7 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
     // Records that nothing refers to are gone from the store.
     let prefix = format!("{}/{MODE}/", fixture.account.keys.prefix());
     let keys: Vec<String> = fixture
-        .world
+        .management
         .redis
         .command(&["KEYS", &format!("{prefix}intents/agent/bob")]);
     assert_eq!(keys, Vec::<String>::new());
@@ -60,17 +60,17 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
     assert_eq!(fixture.live(), 0);
     // Of the account's kept text only the conditions of its escrows are left: an archived intent counts no more.
     let escrows: Vec<String> = fixture
-        .world
+        .management
         .redis
         .command(&["KEYS", &format!("{prefix}escrow/*")]);
     let records = escrows.iter().filter(|key| !key.ends_with("/siblings"));
     let conditions = records.map(|key| {
         fixture
-            .world
+            .management
             .redis
             .command::<u64>(&["HSTRLEN", key, "conditions"])
     });
-    let usage = Usage::read(&fixture.world.store, &fixture.account.keys.in_mode(MODE))
+    let usage = Usage::read(&fixture.management.store, &fixture.account.keys.in_mode(MODE))
         .await
         .unwrap();
     assert_eq!(usage.count(Budget::TextBytes), conditions.sum::<u64>());
@@ -90,11 +90,11 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_may_still_change_or_is_young_stays_however_old_its_neighbours_are() {
-    let fixture = Fixture::build().await;
+    let fixture = IntentFixture::build().await;
     let waiting = fixture.waiting("ann", "waits").await;
     let open = fixture.funded().await;
     let settled = fixture.settled("bob", 2, "old").await;
-    let (store, realm) = (&fixture.world.store, fixture.account.keys.in_mode(MODE));
+    let (store, realm) = (&fixture.management.store, fixture.account.keys.in_mode(MODE));
     // Too young; and old, but not yet enough to fill a segment.
     let now_ms = fixture.now_ms().await;
     for (after_ms, gather_ms) in [(3_600_000, 0), (0, 3_600_000)] {
@@ -139,7 +139,7 @@ async fn what_may_still_change_or_is_young_stays_however_old_its_neighbours_are(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_young_key_is_replayed_and_that_of_an_archived_intent_runs_anew() {
-    let fixture = Fixture::build().await;
+    let fixture = IntentFixture::build().await;
     let old = fixture.settled("bob", 2, "old").await;
     assert_eq!(fixture.move_all().await, 1);
     let first = success(&fixture.spend("ann", 3, "young").await, 200);
@@ -175,7 +175,7 @@ async fn a_young_key_is_replayed_and_that_of_an_archived_intent_runs_anew() {
 /// changes what its id shows, also where the archive cannot be read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_request_under_the_key_of_an_archived_intent_takes_its_place() {
-    let fixture = Fixture::build().await;
+    let fixture = IntentFixture::build().await;
     let escrow = fixture.funded().await;
     let body = json!({ "escrowId": escrow });
     let send = async |path: &str, body: &Value| fixture.caller.post_once(path, "release", body.clone()).await;
@@ -234,9 +234,9 @@ async fn no_request_under_the_key_of_an_archived_intent_takes_its_place() {
 /// Release and dispute are final: under a key that is free again, they find that the escrow is resolved.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_key_of_an_archived_release_or_dispute_is_refused_and_not_held() {
-    let fixture = Fixture::build().await;
-    let other = fixture.world.seed.account("enterprise").await;
-    let stranger = fixture.world.caller(&other, MODE).await;
+    let fixture = IntentFixture::build().await;
+    let other = fixture.management.seed.account("enterprise").await;
+    let stranger = fixture.management.caller(&other, MODE).await;
     let body = json!({ "botId": "eve" });
     let made = stranger.post("/v1/wallets/create", body).await;
     let elsewhere = success(&made, 200)["wallet"]["walletId"].clone();
@@ -291,14 +291,14 @@ async fn the_key_of_an_archived_release_or_dispute_is_refused_and_not_held() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_moves_what_is_old_and_leaves_what_is_young() {
     const DAY_MS: u64 = 86_400_000;
-    let fixture = Fixture::build().await;
+    let fixture = IntentFixture::build().await;
     let now_ms = fixture.now_ms().await;
     let mut ids = Vec::new();
     for (n, days) in [98, 96, 1].into_iter().enumerate() {
         let id = fixture.settled("ann", 1, &n.to_string()).await;
         let key = fixture.account.keys.in_mode(MODE).intent(&id);
         let at = (now_ms - days * DAY_MS).to_string();
-        let _: u64 = fixture.world.redis.command(&["HSET", &key, "at", &at]);
+        let _: u64 = fixture.management.redis.command(&["HSET", &key, "at", &at]);
         ids.push(id);
     }
     for _ in 0..600 {
@@ -307,7 +307,7 @@ async fn a_server_moves_what_is_old_and_leaves_what_is_young() {
         }
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
-    assert_eq!(fixture.live(), 1, "{}", fixture.world.admin.logs());
+    assert_eq!(fixture.live(), 1, "{}", fixture.management.admin.logs());
     let listed: Vec<String> = fixture
         .all()
         .await
@@ -316,7 +316,7 @@ async fn a_server_moves_what_is_old_and_leaves_what_is_young() {
         .collect();
     ids.reverse();
     assert_eq!(listed, ids);
-    assert!(fixture.world.admin.logs().contains("archived intents"));
+    assert!(fixture.management.admin.logs().contains("archived intents"));
 }
 
 /// Intents behind any number of others that must stay still move, in steps of bounded work.
@@ -330,7 +330,7 @@ async fn many_that_have_to_stay_stand_in_nobodys_way() {
           redis.call('HSET', KEYS[1] .. id, 'id', id) \
           for list = 2, #KEYS do redis.call('RPUSH', KEYS[list], id) end \
         end return 1";
-    let fixture = Fixture::build().await;
+    let fixture = IntentFixture::build().await;
     let waiting = fixture.waiting("ann", "waits").await;
     let keys = &fixture.account.keys;
     let prefix = keys.in_mode(MODE).intent("");
@@ -338,7 +338,7 @@ async fn many_that_have_to_stay_stand_in_nobodys_way() {
         .map(|list| format!("{}/{MODE}/{list}", keys.prefix()));
     let [all, kind, agent] = &lists;
     let copied: u64 = fixture
-        .world
+        .management
         .redis
         .command(&["EVAL", COPY, "4", &prefix, all, kind, agent, &waiting, "4500"]);
     assert_eq!(copied, 1);
@@ -354,7 +354,7 @@ async fn many_that_have_to_stay_stand_in_nobodys_way() {
     for _ in 0..4 {
         let step = fixture
             .archive
-            .move_intents(&fixture.world.store, &realm, age, from)
+            .move_intents(&fixture.management.store, &realm, age, from)
             .await
             .unwrap();
         (from, moved) = (step.next, moved + step.intents);
@@ -377,11 +377,11 @@ async fn many_that_have_to_stay_stand_in_nobodys_way() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_stands_too_far_behind_others_stays_until_those_have_left() {
     use store::intent::archive::PASSED_MAX;
-    let fixture = Fixture::build().await;
+    let fixture = IntentFixture::build().await;
     let list = format!("{}/{MODE}/intents/state/settled", fixture.account.keys.prefix());
     let fill = "for n = 1, tonumber(ARGV[1]) do redis.call('RPUSH', KEYS[1], 'another') end return 1";
     let count = (PASSED_MAX + 1).to_string();
-    let redis = &fixture.world.redis;
+    let redis = &fixture.management.redis;
     assert_eq!(redis.command::<u64>(&["EVAL", fill, "1", &list, &count]), 1);
     let id = fixture.settled("ann", 1, "far").await;
     assert_eq!(fixture.move_all().await, 0, "one place too far");

@@ -2,7 +2,7 @@
 
 use super::calls::{Call, charge, text_tokens};
 use super::{Crowd, patient, roll};
-use crate::fixture::{Actor, HELD, Stage, open_cap, options};
+use crate::fixture::{Actor, Fixture, HELD, open_cap, options};
 use harness::{Edge, EdgeOptions, torture_seed};
 use std::collections::HashMap;
 
@@ -33,30 +33,30 @@ fn held_for(call: Call, tokens: u64) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_whose_holds_grow_are_charged_by_the_rule() {
     let seed = torture_seed();
-    let stage = Stage::with(growing).await;
-    let doomed = Edge::start(growing(options(&stage.redis, &stage.upstream)));
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let fixture = Fixture::with(growing).await;
+    let doomed = Edge::start(growing(options(&fixture.redis, &fixture.upstream)));
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let mut calls = roll(seed, STREAMS);
     for (number, call) in calls.iter_mut().enumerate() {
         call.is_long = number % 10 < 7;
         call.limit = (number % 5 == 4).then_some(LIMIT);
     }
-    let crowd = Crowd::start(&stage, calls);
-    let started = crowd.call(&actor, [stage.edge.addr(), doomed.addr()]).await;
+    let crowd = Crowd::start(&fixture, calls);
+    let started = crowd.call(&actor, [fixture.edge.addr(), doomed.addr()]).await;
     assert_eq!(started.len(), STREAMS);
     let at_gate = |call: &Call| held_for(*call, call.tokens_before() as u64);
     let sum: u64 = crowd.calls.iter().map(at_gate).sum();
     let counters = actor.agent.counters().await;
     assert_eq!(counters.day_nanos, sum, "what passed is held");
-    stage.ledger_check().await.finds_nothing_wrong();
+    fixture.ledger_check().await.finds_nothing_wrong();
 
-    let kept = crowd.play((&stage, &actor), &doomed, started).await;
+    let kept = crowd.play((&fixture, &actor), &doomed, started).await;
     assert!(kept.keys().all(|number| number % 2 == 1), "seed {seed}: {kept:?}");
     assert!(
         kept.values().any(|estimate| *estimate > HELD),
         "seed {seed}: holds that grew are left behind: {kept:?}"
     );
-    let (sent, held) = (crowd.sent(&stage), held(&stage, &actor));
+    let (sent, held) = (crowd.sent(&fixture), held(&fixture, &actor));
     let mut expected = HashMap::new();
     for (number, call) in crowd.calls.iter().enumerate() {
         let (sent, held) = (&sent[&number], held[&number]);
@@ -74,14 +74,14 @@ async fn calls_whose_holds_grow_are_charged_by_the_rule() {
         };
         expected.insert(number, cost);
     }
-    crowd.is_charged((&stage, &actor), &expected, seed).await;
+    crowd.is_charged((&fixture, &actor), &expected, seed).await;
 }
 
 /// Returns the final hold of each call, in nano-USD, by its line of the audit trail:
 /// `… H <held> … <account> <agent> <run> …`.
-fn held(stage: &Stage, actor: &Actor) -> HashMap<usize, u64> {
+fn held(fixture: &Fixture, actor: &Actor) -> HashMap<usize, u64> {
     let log = actor.agent.account.keys.live().audit();
-    let lines: Vec<String> = stage.redis.command(&["LRANGE", &log, "0", "-1"]);
+    let lines: Vec<String> = fixture.redis.command(&["LRANGE", &log, "0", "-1"]);
     let held = lines.iter().map(|line| {
         let (_, hold) = line.split_once(" H ").expect("a hold");
         let mut words = hold.split(' ');

@@ -1,7 +1,7 @@
 //! A crowd with the sandbox as the provider: each call is charged by the rule, from what the sandbox lists as sent.
 
 use super::{AT_ONCE, LONG, PATH, patient, run};
-use crate::fixture::{HELD, Stage, body, open_cap};
+use crate::fixture::{Fixture, HELD, body, open_cap};
 use futures::{StreamExt as _, stream};
 use harness::{Caller, EventStream, SeededRandom, eventually, torture_seed};
 use serde_json::{Value, json};
@@ -43,13 +43,13 @@ impl Call {
     }
 
     /// Makes the call, and plays its caller.
-    async fn play(&self, number: usize, stage: &Stage, key: &str) {
+    async fn play(&self, number: usize, fixture: &Fixture, key: &str) {
         let head = format!(
             "X-Service-Run-Id: {0}\r\nX-Client-Request-Id: {0}\r\n",
             run(number)
         );
         let sent = body(json!({ "user": format!("sandbox-stream:{}", self.options) }));
-        let mut stream = EventStream::open(stage.edge.addr(), PATH, key, &head, sent).await;
+        let mut stream = EventStream::open(fixture.edge.addr(), PATH, key, &head, sent).await;
         assert_eq!(stream.status(), 200, "{}", stream.head);
         stream.until("data:").await;
         match self.leaves {
@@ -74,14 +74,14 @@ async fn each_call_is_charged_by_what_the_sandbox_says_that_it_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let sandbox = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(sandbox::serve(listener, Duration::ZERO, std::future::pending()));
-    let stage =
-        Stage::with(|options| patient(options).env("TOLLGATE_UPSTREAM__BASE_URL", format!("{sandbox}/v1")))
+    let fixture =
+        Fixture::with(|options| patient(options).env("TOLLGATE_UPSTREAM__BASE_URL", format!("{sandbox}/v1")))
             .await;
-    let actor = stage.actor("enterprise", open_cap()).await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
     let mut dice = SeededRandom::new(seed);
     let calls: Vec<Call> = (0..CALLS).map(|_| Call::roll(&mut dice)).collect();
     let playing = stream::iter(calls.iter().enumerate())
-        .map(|(number, call)| call.play(number, &stage, &actor.key))
+        .map(|(number, call)| call.play(number, &fixture, &actor.key))
         .buffer_unordered(AT_ONCE);
     playing.collect::<Vec<()>>().await;
 
@@ -111,6 +111,6 @@ async fn each_call_is_charged_by_what_the_sandbox_says_that_it_sent() {
         sum += charge(sent);
     }
     assert_eq!(total, sum, "seed {seed}");
-    assert_eq!(actor.agent.charged(&stage.redis), [sum; 3], "seed {seed}");
-    stage.ledger_check().await.is_in_order();
+    assert_eq!(actor.agent.charged(&fixture.redis), [sum; 3], "seed {seed}");
+    fixture.ledger_check().await.is_in_order();
 }

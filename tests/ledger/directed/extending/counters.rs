@@ -3,7 +3,7 @@
 use super::{BY, FROM, approved, charge, limit};
 use crate::directed::Bench;
 use crate::directed::preconditions::{GAUGES, Gauge, before};
-use crate::fixture::{ACCOUNT, AGENTS, Checked, World, usd};
+use crate::fixture::{ACCOUNT, AGENTS, Checked, Fixture, usd};
 use crate::model::{CEILING, Charge, ChargeState, Extension};
 use crate::snapshot::Window;
 use domain::period::Period;
@@ -30,14 +30,14 @@ async fn lost_counters(bench: &Bench<'_>) -> Checked {
     ];
     for gauge in [Gauge::Day, Gauge::Month, Gauge::Tracked] {
         for most in [BY - 1, BY] {
-            let mut world = bench.installed().await?;
-            let call = approved(&mut world, false).await?;
-            let mut extension = world.extension(&call, FROM + BY);
-            limit(&mut world, &mut extension, gauge, most).await?;
+            let mut fixture = bench.installed().await?;
+            let call = approved(&mut fixture, false).await?;
+            let mut extension = fixture.extension(&call, FROM + BY);
+            limit(&mut fixture, &mut extension, gauge, most).await?;
             for (key, field) in &fields {
                 lose(bench, key, field).await?;
             }
-            world.model.charges.push(Charge {
+            fixture.model.charges.push(Charge {
                 amount: -i128::from(FROM),
                 ..charge("allow_lost", bench.period, FROM, ChargeState::Voided)
             });
@@ -45,7 +45,7 @@ async fn lost_counters(bench: &Bench<'_>) -> Checked {
                 // Nothing is written, so the fields stay missing: only the reply is compared.
                 refused(bench, &extension).await?;
             } else {
-                world.extend(&extension).await?;
+                fixture.extend(&extension).await?;
             }
         }
     }
@@ -86,11 +86,11 @@ async fn exact(bench: &Bench<'_>) -> Checked {
             (edge + 1, 1),
             (3 * edge + 1, 3),
         ] {
-            let mut world = before(bench, gauge, used).await?;
-            let call = approved(&mut world, true).await?;
-            let extension = world.extension(&call, FROM + by);
-            world.extend(&extension).await?;
-            world.settle(&call.name, FROM + by, 1).await?;
+            let mut fixture = before(bench, gauge, used).await?;
+            let call = approved(&mut fixture, true).await?;
+            let extension = fixture.extension(&call, FROM + by);
+            fixture.extend(&extension).await?;
+            fixture.settle(&call.name, FROM + by, 1).await?;
         }
     }
     Ok(())
@@ -101,8 +101,8 @@ async fn ceilings(bench: &Bench<'_>) -> Checked {
     // Doubles are 1024 apart near the ceiling.
     for gauge in GAUGES {
         for (below, by) in [(2048, 1024), (2048, 2048), (4096, 1024), (1024, 1024)] {
-            let mut world = before(bench, gauge, CEILING - below).await?;
-            grows_from_1024(&mut world, by).await?;
+            let mut fixture = before(bench, gauge, CEILING - below).await?;
+            grows_from_1024(&mut fixture, by).await?;
         }
     }
     // The sum of the open holds, here one of last month.
@@ -112,21 +112,21 @@ async fn ceilings(bench: &Bench<'_>) -> Checked {
     };
     let due = Window::at(clock::now_ms() + 3_600_000);
     for by in [1024, 2048] {
-        let mut world = bench.world();
+        let mut fixture = bench.fixture();
         let held = u64::try_from(CEILING - 2048).map_err(|error| error.to_string())?;
         let open = charge("allow_held", earlier, held, ChargeState::Open { due });
-        world.model.charges.push(open);
-        world.install().await?;
-        grows_from_1024(&mut world, by).await?;
+        fixture.model.charges.push(open);
+        fixture.install().await?;
+        grows_from_1024(&mut fixture, by).await?;
     }
     Ok(())
 }
 
-async fn grows_from_1024(world: &mut World<'_>, by: u64) -> Checked {
-    let call = world.call_in("r", 1024);
-    world.approve(&call).await?;
-    let extension = world.extension(&call, 1024 + by);
-    world.extend(&extension).await
+async fn grows_from_1024(fixture: &mut Fixture<'_>, by: u64) -> Checked {
+    let call = fixture.call_in("r", 1024);
+    fixture.approve(&call).await?;
+    let extension = fixture.extension(&call, 1024 + by);
+    fixture.extend(&extension).await
 }
 
 /// Removes a field of a record.
@@ -140,9 +140,9 @@ async fn lose(bench: &Bench<'_>, key: &str, field: &str) -> Checked {
 async fn no_account(bench: &Bench<'_>) -> Checked {
     let record = AccountKeys::new(ACCOUNT).record();
     for field in ["generation", "plan"] {
-        let mut world = bench.installed().await?;
-        let call = approved(&mut world, true).await?;
-        let extension = world.extension(&call, FROM + BY);
+        let mut fixture = bench.installed().await?;
+        let call = approved(&mut fixture, true).await?;
+        let extension = fixture.extension(&call, FROM + BY);
         lose(bench, &record, field).await?;
         match extended(bench, &extension).await {
             Err(StoreError::LacksWrites) => {}
