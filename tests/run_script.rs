@@ -155,7 +155,7 @@ fn paste(line: &str) -> String {
 }
 
 #[test]
-fn what_it_prints_works_when_pasted_and_after_a_restart() {
+fn printed_commands_work_when_pasted_and_after_a_restart() {
     let fixture = Fixture::new();
     let first = fixture.up();
     let answer = first.call();
@@ -214,7 +214,7 @@ fn what_it_prints_works_when_pasted_and_after_a_restart() {
 
 /// The last lines list the features beyond the specification that are on, and these work.
 #[test]
-fn it_says_what_is_switched_on() {
+fn the_output_names_enabled_features() {
     let mut fixture = Fixture::new();
     let switched_on = |fixture: &Fixture, streamed: &str| {
         let running = fixture.up();
@@ -324,7 +324,7 @@ fn a_restart_waits_for_the_store_of_a_killed_run() {
 }
 
 #[test]
-fn what_is_in_the_way_is_one_clear_line() {
+fn an_obstacle_is_reported_in_one_line() {
     let fixture = Fixture::new();
     let taken = std::net::TcpListener::bind(&fixture.env[3].1).unwrap();
     let output = fixture.command().output().unwrap();

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_edge_shares_its_core_with_nobody_from_two_cores_on() {
+    fn the_edge_has_a_core_of_its_own_from_two_cores_on() {
         for count in 2..9 {
             let Cores {
                 edge,

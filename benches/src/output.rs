@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_or_does_not_exist_is_an_error() {
+    fn a_failed_or_missing_program_is_an_error() {
         assert!(output("false", &[]).is_err() && output("no-such-program", &[]).is_err());
         assert_eq!(output("echo", &["a"]).unwrap(), "a");
     }

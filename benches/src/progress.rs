@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_goes_on_at_the_pace_so_far() {
+    fn the_rest_is_estimated_at_the_pace_so_far() {
         assert_eq!(left(0.0, 0.0, 60.0), 60.0);
         assert_eq!(left(100.0, 120.0, 60.0), 72.0);
         assert_eq!(left(100.0, 10_000.0, 60.0), 300.0, "a pause is no pace");

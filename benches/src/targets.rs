@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_met() {
+    fn unmeasured_targets_are_not_met() {
         let nothing = verdicts(&Results::new(Vec::new()));
         assert_eq!(nothing.len(), 13);
         assert!(

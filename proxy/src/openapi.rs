@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_by_default_says_so_and_has_its_own_errors() {
+    fn operations_that_are_off_by_default_say_so_and_have_their_own_errors() {
         let document = document();
         let (chat, responses, embeddings) = ("/v1/chat/completions", "/v1/responses", "/v1/embeddings");
         for (path, code, expected) in [

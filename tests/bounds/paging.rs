@@ -51,7 +51,7 @@ async fn make(caller: &Caller, name: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_comes_and_goes_what_stays_is_met_once() {
+async fn lasting_records_are_listed_once_while_others_come_and_go() {
     let fixture = Fixture::start().await;
     for seed in 0..12 {
         let (_, caller) = fixture.account("enterprise").await;

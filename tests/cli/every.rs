@@ -246,7 +246,7 @@ async fn without_a_store_every_command_that_needs_one_is_refused() {
 
 /// Help and version are documents, too. An error message is not cut.
 #[test]
-fn what_is_no_command_is_one_document() {
+fn an_unknown_command_is_one_document() {
     let redis = harness::Redis::shared();
     let cli = crate::cli(&redis);
     let version = document(&cli.run(&["--json", "--version"]), 0);

@@ -107,7 +107,7 @@ pub fn accept_all(fixture: &Fixture) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
-async fn what_auto_acknowledged_is_there_once_whichever_master_is_lost() {
+async fn changes_acknowledged_under_auto_exist_once_whichever_master_is_lost() {
     let fixture = Fixture::start(0).await;
     let node = (fixture.home() + 1) % MASTERS;
     let admin = fixture.admin("auto");
@@ -134,7 +134,7 @@ async fn what_auto_acknowledged_is_there_once_whichever_master_is_lost() {
 /// killed together. One of three masters is left, too few for an election, so the operator promotes the replicas.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
-async fn what_auto_acknowledged_is_there_once_when_two_masters_are_lost_together() {
+async fn changes_acknowledged_under_auto_exist_once_when_two_masters_are_lost_together() {
     let fixture = Fixture::start(0).await;
     let node = (fixture.home() + 1) % MASTERS;
     let both = [node, (node + 1) % MASTERS];
@@ -175,7 +175,7 @@ async fn what_auto_acknowledged_is_there_once_when_two_masters_are_lost_together
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
-async fn what_async_lost_is_noticed_by_every_server_and_by_the_check() {
+async fn writes_lost_under_async_are_noticed_by_every_server_and_by_the_check() {
     let fixture = Fixture::start(0).await;
     let node = (fixture.home() + 1) % MASTERS;
     let (admin, other) = (fixture.admin("async"), fixture.admin("async"));

@@ -256,7 +256,7 @@ async fn a_connection_that_breaks_takes_those_beside_it_along() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_finds_all_connections_in_use_waits_for_one() {
+async fn a_change_waits_while_all_connections_are_in_use() {
     let (master, replica) = master_with_replica().await;
     let store = by_a_replica(master.url(), PATIENT);
     replica.pause();
@@ -273,7 +273,7 @@ async fn who_finds_all_connections_in_use_waits_for_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_gets_no_connection_within_the_deadline_learns_that_nothing_was_sent() {
+async fn a_change_without_a_connection_within_the_deadline_was_not_sent() {
     let (master, replica) = master_with_replica().await;
     let store = by_a_replica(master.url(), IMPATIENT);
     replica.pause();
@@ -298,7 +298,7 @@ async fn who_gets_no_connection_within_the_deadline_learns_that_nothing_was_sent
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_account_at_its_share_holds_up_nobody_else() {
+async fn an_account_at_its_share_delays_no_other() {
     let (master, replica) = master_with_replica().await;
     let store = by_a_replica(master.url(), PATIENT);
     replica.pause();

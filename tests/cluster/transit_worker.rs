@@ -7,7 +7,7 @@ use harness::{Cli, eventually};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_failover_can_take_back_does_not_arrive() {
+async fn a_transfer_that_a_failover_can_undo_does_not_arrive() {
     let fixture = Fixture::start(0).await;
     let node = (fixture.home() + 1) % MASTERS;
     let replica = fixture.cluster.replica_of(node);

@@ -114,7 +114,7 @@ async fn calls_and_workers_go_on_for_the_accounts_of_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_waits_for_a_master_that_hangs_holds_up_nothing_else() {
+async fn a_wait_for_a_hanging_master_delays_nothing_else() {
     let fixture = Fixture::start(1).await;
     let node = (fixture.home() + 1) % MASTERS;
     let (here, elsewhere) = (

@@ -47,7 +47,7 @@ fn amounts_are_read_shown_and_typed_exactly() {
 }
 
 #[test]
-fn what_must_happen_once_keeps_its_key_until_it_is_known_to_have_happened() {
+fn a_change_keeps_its_idempotency_key_until_its_outcome_is_known() {
     run(
         "once.mjs",
         &["once.js", "time.js"],

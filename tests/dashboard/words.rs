@@ -50,7 +50,7 @@ fn part_of(module: &str, start: &str, end: &str) -> String {
 }
 
 #[test]
-fn a_webhook_can_be_told_of_every_event() {
+fn a_webhook_can_subscribe_to_every_event() {
     let list = part_of("pages/webhook/events.js", "EVENTS = [", "\n];");
     let rows = list.split("['").skip(1);
     let listed: Vec<&str> = rows.filter_map(|row| row.split('\'').next()).collect();

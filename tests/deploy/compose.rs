@@ -96,7 +96,7 @@ fn every_service_is_locked_down() {
 }
 
 #[test]
-fn what_it_names_is_there() {
+fn named_files_exist() {
     let compose = compose();
     let names =
         |kind: &str| -> BTreeSet<String> { compose[kind].as_object().unwrap().keys().cloned().collect() };

@@ -180,7 +180,7 @@ fn included(source: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_compiled_in_goes_to_the_builder() {
+fn compiled_in_files_reach_the_builder() {
     let sources = copied();
     let is_copied = |file: &str| {
         let below = |source: &String| file == source || file.starts_with(&format!("{source}/"));
@@ -207,7 +207,7 @@ fn what_is_compiled_in_goes_to_the_builder() {
 }
 
 #[test]
-fn what_it_is_built_from_is_there() {
+fn files_of_the_build_exist() {
     let ignored = text(".dockerignore");
     let kept: Vec<&str> = ignored
         .lines()

@@ -346,7 +346,7 @@ pub fn reply_of(installation: &Installation, user: &str, words: &[&str]) -> Stri
 
 /// `default` has every right and cannot be used: no connection begins as it, logs in as it, or falls back to it.
 #[test]
-fn nobody_is_the_default_user() {
+fn the_default_user_cannot_be_used() {
     let installation = Installation::start();
     let client = redis::Client::open(format!("redis://127.0.0.1:{}", installation.redis().port())).unwrap();
     let mut connection = client.get_connection().unwrap();
@@ -396,7 +396,7 @@ async fn a_management_server_with_the_user_of_an_edge_is_not_ready() {
 }
 
 #[tokio::test]
-async fn nobody_can_do_anything_else() {
+async fn every_other_command_is_denied() {
     let installation = Installation::start();
     let (edge, admin) = (installation.edge(), installation.admin());
     let tenant = installation.settle(&edge, &admin).await;

@@ -59,7 +59,7 @@ async fn a_malformed_body_is_a_400_that_names_the_fault() {
 }
 
 #[tokio::test]
-async fn what_is_only_unusual_is_forwarded_as_it_is() {
+async fn unusual_bodies_are_forwarded_unchanged() {
     let fixture = Fixture::new().await;
     let actor = fixture.actor("enterprise", open_cap()).await;
     let with = |fields: &str| format!(r#"{{"model":"nano","messages":[{{"role":"user"}}]{fields}}}"#);

@@ -188,7 +188,7 @@ async fn idle_connections_make_room_and_unknown_callers_go_first() {
 
 /// A list of models that is requested with a key also makes its connection a known caller's.
 #[tokio::test]
-async fn who_lists_models_is_no_stranger() {
+async fn a_caller_that_lists_models_counts_as_known() {
     let fixture = Setup::default().env("PROXY__MAX_CONNECTIONS", 3).start().await;
     let mut known = Vec::new();
     for (address, path) in [("127.0.0.1", "/v1/models"), ("127.0.0.2", "/v1/models/none")] {

@@ -141,7 +141,7 @@ async fn a_head_without_end_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_head_that_drips_blocks_nobody_and_ends() {
+async fn a_dripping_head_blocks_no_other_call_and_ends() {
     let fixture = Setup::default()
         .env("PROXY__CLIENT_TIMEOUT_MS", 3_000)
         .start()
@@ -209,7 +209,7 @@ fn stamped(reply: &RawReply) {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_answered_like_the_rest() {
+async fn malformed_http_is_answered_like_other_refusals() {
     let fixture = Setup::default().start().await;
     for is_first in [true, false] {
         let mut raw = fixture.raw().await;

@@ -236,7 +236,7 @@ async fn a_damaged_journal_costs_only_its_damaged_lines() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_into_the_queue_stays_charged_and_visible() {
+async fn settlements_beyond_the_queue_stay_charged_and_visible() {
     let setup = setup()
         .env("PROXY__RETRY_QUEUE_LIMIT", 3)
         .env("UPSTREAM__TIMEOUT_MS", 10_000)

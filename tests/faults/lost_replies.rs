@@ -164,7 +164,7 @@ async fn a_settlement_whose_reply_is_lost_counts_once() {
 
 /// Many calls at once while replies are lost again and again.
 #[tokio::test]
-async fn what_is_answered_is_what_is_charged() {
+async fn answered_costs_equal_charged_costs() {
     let fixture = Fixture::wired().await;
     let losing = async {
         for script in [&*AUTHORIZE, &*SETTLE].into_iter().cycle().take(20) {
@@ -199,7 +199,7 @@ async fn what_is_answered_is_what_is_charged() {
 
 /// The edge is killed before a decision reaches it: the hold stays charged, and visible.
 #[tokio::test]
-async fn a_decision_that_nobody_received_stays_visible() {
+async fn an_undelivered_decision_stays_visible() {
     let fixture = Fixture::wired().await;
     fixture.wire().hold_requests();
     let call = fixture.call();

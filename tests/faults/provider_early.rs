@@ -125,7 +125,7 @@ async fn an_interim_answer_does_not_end_the_sending() {
 }
 
 #[tokio::test]
-async fn who_closes_without_a_word_or_within_an_answer_has_not_answered() {
+async fn a_provider_that_closes_before_or_within_an_answer_has_not_answered() {
     // Without a length the end of the connection is that of the answer, unless it is a reset.
     let cut = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"choices\":[";
     for then in [

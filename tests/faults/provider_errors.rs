@@ -138,7 +138,7 @@ async fn echoed_keys_are_removed_from_error_headers() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_searched_is_not_passed_on() {
+async fn answers_that_cannot_be_searched_are_not_passed_on() {
     let fixture = Setup::default().start().await;
     let half = gzip_of(&error(PROVIDER_KEY));
     let bomb = gzip_of(&" ".repeat(65 << 20));

@@ -26,7 +26,7 @@ async fn call_as(fixture: &Fixture, who: &str) -> Reply {
 
 /// The provider answers each request twice; the second answer belongs to no request.
 #[tokio::test]
-async fn a_second_answer_reaches_nobody() {
+async fn a_second_answer_reaches_no_caller() {
     let fixture = Setup::default().start().await;
     fixture
         .upstream

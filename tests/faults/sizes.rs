@@ -131,7 +131,7 @@ async fn one_byte_more_is_too_large() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_reaches_nobody() {
+async fn an_interrupted_body_reaches_no_provider() {
     let fixture = Setup::default().start().await;
     let whole = body_of(4000);
     for framing in ["Content-Length: 4000", "Transfer-Encoding: chunked"] {

@@ -18,7 +18,7 @@ const AT_ONCE: usize = 12;
 
 /// Test-mode transfers of one nano with long memos, nothing of which can be archived.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_arrives_counts_against_its_senders() {
+async fn arriving_transfers_count_against_their_senders() {
     let setup = Setup {
         megabytes: 64,
         no_archive: true,

@@ -214,7 +214,7 @@ impl Texts {
 }
 
 #[test]
-fn what_is_tested_here_is_what_the_product_runs() {
+fn the_tested_scripts_are_those_of_the_product() {
     let theirs = [&AUTHORIZE, &EXTEND, &SETTLE, &VOID, &REAP, &DENIAL_WINDOW];
     for (ours, theirs) in Texts::real().scripts().iter().zip(theirs) {
         assert_eq!(ours.source(), theirs.source(), "{}", theirs.name());

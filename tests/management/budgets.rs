@@ -194,7 +194,7 @@ async fn the_operator_sees_what_is_used() {
     assert_fields!(shown["budgets"]["test"], { "agents": { "used": 2, "limit": 7 } });
 }
 
-async fn refused_what_makes_records(fixture: &Fixture, caller: &Caller, cause: Cause) {
+async fn assert_records_are_refused(fixture: &Fixture, caller: &Caller, cause: Cause) {
     let refuse = async |path: &str, body: Value| {
         let reply = caller.post(path, body).await;
         let sentence = problem(&reply, 429, "API_KEY_RATE_LIMITED");
@@ -238,7 +238,7 @@ async fn listed_accounts_cannot_create_records_but_everything_else() {
         (reply.status == 429).then_some(())
     };
     harness::eventually("the server reads the list", Duration::from_secs(10), named).await;
-    refused_what_makes_records(&fixture, &caller, Cause::Share).await;
+    assert_records_are_refused(&fixture, &caller, Cause::Share).await;
     success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
     let cli = Cli::new(BINARY, fixture.redis.url());
     assert_fields!(cli.json(&["account", "show", "--account", &account.id]), { "refused": true });

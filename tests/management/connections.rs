@@ -126,7 +126,7 @@ fn resident(fixture: &Fixture) -> u64 {
 
 /// An unread answer is not copied for each connection, and is freed with it.
 #[tokio::test]
-async fn who_does_not_read_its_answers_is_cut_off() {
+async fn a_client_that_does_not_read_its_answers_is_disconnected() {
     let fixture = fixture(&[("CLIENT_TIMEOUT_MS", TIMEOUT_MS)]).await;
     let before = resident(&fixture);
     let mut silent = Vec::new();

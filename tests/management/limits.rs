@@ -323,7 +323,7 @@ async fn keys_that_may_not_come_in_are_not_counted() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_counted_is_refused() {
+async fn requests_that_cannot_be_counted_are_refused() {
     let (fixture, _dir) = limited().await;
     let (account, key, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     let name = account.keys.management_rate(Rate::PerMinute, &key.id);

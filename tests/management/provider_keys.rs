@@ -59,7 +59,7 @@ async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
 }
 
 #[tokio::test]
-async fn what_is_no_upstream_key_is_refused() {
+async fn an_invalid_upstream_key_is_refused() {
     let fixture = Fixture::start().await;
     let (account, caller) = fixture.account("builder").await;
     let version = account.version().await;

@@ -148,7 +148,7 @@ impl Ids {
 
 /// An OpenAI client that was given the management server's address.
 #[tokio::test]
-async fn a_client_of_the_edge_is_told_its_address() {
+async fn a_client_of_the_edge_gets_the_address_of_the_edge() {
     const EDGE: &str = "https://edge.example";
     let public = |options: harness::AdminOptions| options.env("TOLLGATE_PROXY__PUBLIC_URL", EDGE);
     let fixture = Fixture::start_with(public).await;

@@ -120,7 +120,7 @@ async fn above_the_threshold_a_spend_waits_and_is_carried_out_once_approved() {
 }
 
 #[tokio::test]
-async fn what_is_denied_never_moves() {
+async fn a_denied_spend_moves_no_money() {
     let fixture = Fixture::start().await;
     let spender = Spender::new(&fixture, "builder").await;
     let (approver, _) = spender.approver(&fixture).await;

@@ -109,7 +109,7 @@ async fn deposits_are_listed_newest_first_and_by_state() {
 }
 
 #[tokio::test]
-async fn what_was_taken_back_is_waited_for_no_longer_and_never_arrives() {
+async fn a_cancelled_deposit_is_not_pending_and_never_arrives() {
     let fixture = Fixture::start().await;
     let tenant = AccountFixture::new(&fixture).await;
     tenant.bot("bot").await;

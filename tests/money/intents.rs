@@ -314,7 +314,7 @@ async fn an_intent_is_visible_in_its_account_and_mode_only() {
 
 /// A record that was changed directly in the store is not exported as proof.
 #[tokio::test]
-async fn what_was_tampered_with_is_not_exported() {
+async fn a_tampered_intent_is_not_exported() {
     let fixture = Fixture::start().await;
     let spender = Spender::new(&fixture, "builder").await;
     let bot = spender

@@ -410,7 +410,7 @@ async fn the_same_key_with_another_request_is_refused() {
 
 /// A 404 or 400 is not kept under the key: once it is corrected, the same key works.
 #[tokio::test]
-async fn what_was_not_found_or_not_covered_can_be_repeated() {
+async fn unknown_and_uncovered_spends_can_be_repeated() {
     let fixture = Fixture::start().await;
     let spender = Spender::new(&fixture, "builder").await;
     let body = json!({ "agent": "bot", "amount": 2 });

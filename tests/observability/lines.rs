@@ -252,7 +252,7 @@ fn with_unread_stderr(folder: &Path) -> String {
 }
 
 #[tokio::test]
-async fn a_log_that_nobody_reads_stops_no_call() {
+async fn an_unread_log_stops_no_call() {
     let fixture = Fixture::new().await;
     let actor = fixture.rich().await;
     let folder = tempfile::tempdir().unwrap();

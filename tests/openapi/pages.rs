@@ -57,7 +57,7 @@ async fn documents_and_pages_are_public_and_guarded() {
 }
 
 #[tokio::test]
-async fn what_is_served_is_what_is_checked_in() {
+async fn the_served_document_is_the_checked_in_one() {
     let fixture = Fixture::start().await;
     for (path, file) in [
         ("/openapi.json", "management.json"),

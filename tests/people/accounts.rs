@@ -204,7 +204,7 @@ async fn each_account_of_an_e_mail_has_its_own_attempts() {
 /// Ten attempts at an account, and then one without: the answer is the same where the e-mail has a user in the account,
 /// where it has one elsewhere, and where it has none.
 #[tokio::test]
-async fn a_lock_does_not_tell_who_is_a_user_of_an_account() {
+async fn a_lock_does_not_reveal_the_users_of_an_account() {
     let fixture = Fixture::start().await;
     let ((one, first), (_, second)) = (fixture.user(Role::Owner).await, fixture.user(Role::Owner).await);
     success(&join(&fixture, &first, EMAIL, PASSWORD).await, 200);

@@ -237,7 +237,7 @@ async fn status(boss: &SessionCaller, key: &Value) -> String {
 }
 
 #[tokio::test]
-async fn who_is_removed_leaves_no_key_behind_unless_it_is_wanted() {
+async fn a_removed_user_leaves_no_key_unless_requested() {
     let fixture = Fixture::start().await;
     let (owner, boss) = fixture.user(Role::Owner).await;
     for keeps in [false, true] {

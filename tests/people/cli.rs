@@ -82,7 +82,7 @@ async fn the_operator_creates_lists_changes_and_removes_users() {
 }
 
 #[tokio::test]
-async fn the_operator_helps_who_cannot_sign_in() {
+async fn the_operator_helps_a_user_who_cannot_sign_in() {
     let fixture = Fixture::start().await;
     let cli = Cli::new(BINARY, fixture.redis.url());
     let (user, session) = fixture.user(Role::Viewer).await;

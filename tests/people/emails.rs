@@ -76,7 +76,7 @@ async fn an_address_has_a_user_in_each_account_and_one_in_each() {
 }
 
 #[tokio::test]
-async fn what_a_crash_leaves_keeps_nobody_out() {
+async fn remains_of_a_crash_lock_no_user_out() {
     let fixture = Fixture::start().await;
     let (a, b) = (
         fixture.seed.account("free").await,
@@ -115,7 +115,7 @@ async fn what_a_crash_leaves_keeps_nobody_out() {
 }
 
 #[tokio::test]
-async fn a_look_up_is_bounded_and_who_is_beyond_it_names_the_account() {
+async fn a_look_up_is_bounded_and_users_beyond_it_name_the_account() {
     let fixture = Fixture::start().await;
     let lines: Vec<String> = (0..ACCOUNTS_MAX).map(|n| format!("acct_{n} usr_{n}")).collect();
     fixture

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test]
-async fn without_a_store_nobody_is_in_and_nobody_gets_in() {
+async fn without_a_store_no_session_and_no_login_is_valid() {
     let fixture = Fixture::start().await;
     let (user, session) = fixture.user(Role::Owner).await;
     fixture.redis.stop();

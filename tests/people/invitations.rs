@@ -53,7 +53,7 @@ async fn accept(fixture: &Fixture, token: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn somebody_is_invited_reads_the_invitation_and_joins() {
+async fn an_invited_user_reads_the_invitation_and_joins() {
     let fixture = Fixture::start().await;
     let (owner, boss) = fixture.user(Role::Owner).await;
     let invited = success(&invite(&boss, "New@Example.com", "manager").await, 200);
@@ -209,7 +209,7 @@ async fn an_invitation_that_is_none_leaves_no_look_up() {
 }
 
 #[tokio::test]
-async fn who_is_removed_while_an_invitation_is_being_accepted_leaves_no_way_back() {
+async fn a_user_removed_during_an_acceptance_cannot_return() {
     let fixture = Fixture::start().await;
     let (owner, boss) = fixture.user(Role::Owner).await;
     let (deputy, deputys) = fixture.member(&owner.account, Role::Owner).await;
@@ -265,7 +265,7 @@ async fn who_is_removed_while_an_invitation_is_being_accepted_leaves_no_way_back
 }
 
 #[tokio::test]
-async fn who_joined_is_in_whatever_the_browser_had_before() {
+async fn a_joined_user_is_signed_in_whatever_the_browser_had_before() {
     let fixture = Fixture::start().await;
     let (_, boss) = fixture.user(Role::Owner).await;
     let token = token(&success(&invite(&boss, "new@example.com", "viewer").await, 200));

@@ -234,7 +234,7 @@ async fn wrong_links_of_one_kind_lock_links_of_that_kind_alone() {
 }
 
 #[tokio::test]
-async fn a_stranger_who_locks_an_e_mail_locks_nobody_out_who_is_in() {
+async fn a_locked_e_mail_ends_no_session() {
     let fixture = Fixture::start().await;
     let (user, session) = fixture.user(Role::Owner).await;
     for _ in 0..10 {

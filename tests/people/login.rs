@@ -6,7 +6,7 @@ use harness::{Role, TEST_PASSWORD, assert_fields, cookie_of};
 use serde_json::json;
 
 #[tokio::test]
-async fn somebody_signs_in_looks_around_and_signs_out() {
+async fn a_user_signs_in_reads_and_signs_out() {
     let fixture = Fixture::start().await;
     let user = fixture.seed.account("builder").await.user(Role::Owner).await;
     let typed = format!(" {} ", user.email.to_uppercase());
@@ -112,7 +112,7 @@ async fn a_login_makes_a_new_session_and_ends_the_one_the_browser_had() {
 }
 
 #[tokio::test]
-async fn nobody_learns_whether_there_is_such_a_user() {
+async fn responses_do_not_reveal_whether_a_user_exists() {
     let fixture = Fixture::start().await;
     let user = fixture.seed.account("free").await.user(Role::Viewer).await;
     let wrong = fixture.try_login(&user.email, "not the password").await;

@@ -213,7 +213,7 @@ async fn a_malformed_parameter_is_a_400_that_names_it() {
 }
 
 #[tokio::test]
-async fn what_a_rate_window_counted_is_one_row() {
+async fn denials_of_a_rate_window_are_one_row() {
     let fixture = RecordFixture::start().await;
     let client = fixture.client("free", json!({ "maxSpendPerDay": 10 })).await;
     for _ in 0..25 {

@@ -179,7 +179,7 @@ async fn a_call_under_way_is_open_and_then_settled() {
 }
 
 #[tokio::test]
-async fn what_the_provider_makes_of_a_call_is_reported() {
+async fn the_end_of_the_exchange_is_reported() {
     let fixture = RecordFixture::start().await;
     let client = fixture.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     fixture.upstream.set(|_| Answer::error(400, "bad", "no"));

@@ -186,7 +186,7 @@ async fn tables_wait_for_the_archive() {
 /// An edge's user of the store can write any field. What no edge writes costs an admin server no memory and does not
 /// delay the tables.
 #[tokio::test]
-async fn what_is_no_table_is_removed_unread() {
+async fn an_invalid_table_is_removed_unread() {
     /// Length of a field that only somebody with the credentials of an edge writes.
     const LONG: usize = 100 << 20;
     /// Maximum growth of the admin server's memory meanwhile, in KiB.

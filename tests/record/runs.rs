@@ -205,7 +205,7 @@ async fn a_denial_makes_no_run() {
 }
 
 #[tokio::test]
-async fn what_is_no_run_is_refused() {
+async fn an_unknown_run_is_refused() {
     let fixture = RecordFixture::start().await;
     let client = fixture.client("builder", json!({})).await;
     client.call(Some("a")).await;

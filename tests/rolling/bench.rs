@@ -464,7 +464,7 @@ async fn a_store_that_stands_still_at_the_end_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_put_away_is_named_beside_the_report() {
+async fn agents_that_cannot_be_removed_are_listed_with_the_report() {
     let fixture = Fixture::new().await;
     let _edge = fixture.edge();
     let child = started(

@@ -96,7 +96,7 @@ async fn a_new_address_accepts_before_the_old_process_ends() {
 /// The old process ends with settlements that it could not deliver to the store. The new process, which started before,
 /// finds and delivers them once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_old_process_leaves_behind_is_settled_by_the_new_one() {
+async fn holds_of_the_old_process_are_settled_by_the_new_one() {
     let fixture = Fixture::new().await;
     let wire = Wire::to_port(fixture.redis.port());
     let old = Edge::start(

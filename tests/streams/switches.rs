@@ -5,7 +5,7 @@ use harness::assert_fields;
 use serde_json::json;
 
 #[tokio::test]
-async fn what_is_switched_off_is_answered_as_unknown() {
+async fn a_disabled_route_is_answered_as_unknown() {
     let off = |name: &str| format!("TOLLGATE_PROXY__{name}");
     let fixture = Fixture::with(|options| {
         let names = ["STREAMING", "RESPONSES", "EMBEDDINGS"];

@@ -113,7 +113,7 @@ async fn a_store_killed_in_the_middle_loses_nothing() {
 }
 
 #[tokio::test]
-async fn what_happens_while_no_server_runs_is_reported_by_the_next_one() {
+async fn events_without_a_running_server_are_delivered_by_the_next_one() {
     let fixture = Fixture::start().await;
     let owner = fixture.owner().await;
     let good = accepting();

@@ -74,7 +74,7 @@ async fn a_receiver_that_recovered_gets_what_it_missed_to_the_byte() {
 }
 
 #[tokio::test]
-async fn what_waits_is_disabled_or_is_not_there_is_not_sent_again() {
+async fn waiting_disabled_and_unknown_deliveries_are_not_sent_again() {
     let fixture = fixture().await;
     let (owner, stranger) = (fixture.owner().await, fixture.owner().await);
     let target = accepting();
@@ -109,7 +109,7 @@ async fn what_waits_is_disabled_or_is_not_there_is_not_sent_again() {
 
 /// A quiet account: no event comes that would give the delivery another attempt.
 #[tokio::test]
-async fn what_waits_for_a_later_event_is_attempted_at_once_with_all_its_attempts() {
+async fn a_redelivery_of_a_parked_delivery_begins_at_once_with_all_attempts() {
     let fixture = Fixture::start_with(Redis::start(), quick).await;
     let owner = fixture.owner().await;
     let target = receiver(|_| Answer::bytes(500, "away"));

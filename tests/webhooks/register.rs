@@ -72,7 +72,7 @@ async fn a_webhook_is_registered_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named() {
+async fn invalid_fields_are_named() {
     let fixture = Fixture::start().await;
     let owner = fixture.owner().await;
     let good = json!({ "url": "http://127.0.0.1:9/", "events": ["agent.frozen"], "secret": SECRET });

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_deleted_agent_has_under_way_is_held_and_spent_today() {
+    fn open_calls_of_a_deleted_agent_are_held_and_spent_today() {
         let mut agent = AgentSummary::default();
         (agent.day, agent.month, agent.held) = (nanos(3), nanos(10), nanos(1));
         let survey = Survey {

@@ -165,7 +165,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_begins_like_a_formula_has_an_apostrophe() {
+    fn a_cell_that_begins_like_a_formula_gets_an_apostrophe() {
         for (cell, safe) in [
             ("=1+1", "'=1+1"),
             ("m;=cmd|' /C calc'!A0;z", "m;'=cmd|' /C calc'!A0;z"),

@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_leave_its_key_is_refused() {
+    fn values_that_could_leave_their_key_are_refused() {
         assert!(id("acct_01KAH3V9J8").is_ok());
         for bad in ["", "a/b", "a b", "{x}", "a\n", &"x".repeat(65)] {
             assert!(id(bad).is_err(), "{bad:?}");

@@ -51,7 +51,7 @@ fn folder() -> BTreeSet<String> {
 }
 
 #[test]
-fn what_is_compiled_in_is_what_the_folder_has() {
+fn compiled_in_files_are_those_of_the_folder() {
     let mut listed: BTreeSet<String> = FILES.iter().map(|(path, _)| (*path).to_owned()).collect();
     assert_eq!(listed.len(), FILES.len(), "a file is listed twice");
     listed.insert("index.html".to_owned());
@@ -195,7 +195,7 @@ async fn assets_are_kept_for_ever_under_the_address_of_their_build() {
 }
 
 #[tokio::test]
-async fn head_tells_what_get_would_without_a_body() {
+async fn head_answers_like_get_without_a_body() {
     let (_, of_get, _) = ask("GET", &address("css/base.css"), &[]).await;
     let (status, of_head, body) = ask("HEAD", &address("css/base.css"), &[]).await;
     assert_eq!((status.as_u16(), body.len()), (200, 0));
@@ -205,7 +205,7 @@ async fn head_tells_what_get_would_without_a_body() {
 }
 
 #[tokio::test]
-async fn what_is_no_asset_of_this_build_is_not_there() {
+async fn an_asset_of_another_build_is_not_found() {
     for path in [
         address("js/none.js"),
         address("../Cargo.toml"),

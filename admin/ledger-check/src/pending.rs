@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cancelled_was_pending_until_then() {
+    fn a_cancelled_deposit_was_pending_until_then() {
         let cancelled = |at_ms| Deposit {
             state: DepositState::Cancelled,
             cancelled_ms: Some(at_ms),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_while_the_wallet_was_read_may_count_or_not() {
+    fn changes_during_the_read_of_a_wallet_may_count_or_not() {
         let then = [
             deposit(5, 1, None),
             deposit(7, 105, None),

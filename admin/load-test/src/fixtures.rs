@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_named_by_its_line_and_not_shown() {
+    fn an_invalid_key_is_reported_by_its_line_and_not_shown() {
         for (text, said) in [
             ("\nsk-secret", "line 2"),
             ("happy vk_live_1", "before a key"),

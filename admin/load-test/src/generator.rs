@@ -170,7 +170,7 @@ impl LoadGenerator {
                 if !error.is_connect() {
                     self.unknown(*agent);
                 }
-                (0, what_happened(&error).to_owned(), 0, None)
+                (0, failure_text(&error).to_owned(), 0, None)
             }
         };
         let ended = Instant::now();
@@ -284,7 +284,7 @@ pub(super) async fn phase(
 }
 
 /// Describes why a call got no answer, in few words and without addresses.
-fn what_happened(error: &reqwest::Error) -> &'static str {
+fn failure_text(error: &reqwest::Error) -> &'static str {
     if error.is_timeout() {
         "no answer in time"
     } else if error.is_connect() {

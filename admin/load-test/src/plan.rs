@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_told_from_others() {
+    fn this_machine_is_distinguished_from_others() {
         let is_local = |target: &str| {
             let mut plan = plan(Scenario::Steady);
             plan.target = Url::parse(target).unwrap();

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_got_no_answer_or_was_not_sent_is_an_error() {
+    fn unanswered_and_unsent_calls_are_errors() {
         let mut seen = Recorded::new().unwrap();
         seen.note(shot(200, 0, 1));
         seen.note(shot(0, 0, 1));

@@ -20,6 +20,6 @@ pub fn sections() -> [Section; 3] {
 }
 
 /// Returns the e-mail address in examples.
-fn somebody() -> openapi::Json {
+fn example_email() -> openapi::Json {
     email().example("grace@example.com")
 }

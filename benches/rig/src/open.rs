@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_could_not_be_sent_counts_too() {
+    async fn unsent_requests_count_too() {
         let found = paced(stalling(Duration::from_millis(1500)), &[200], 100.0, 300).await;
         assert!(found.unsent > 20 && found.errors == 0, "{found:?}");
         assert!(found.latency.p50_us > 500_000.0, "{found:?}");

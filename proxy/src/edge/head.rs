@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_received_before_counts_until_it_cannot_matter() {
+    fn earlier_bytes_count_until_they_cannot_matter() {
         let head = Head::expected_by(Instant::now());
         let read = |bytes: usize| {
             head.begins();

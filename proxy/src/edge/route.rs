@@ -129,7 +129,7 @@ mod tests {
     use domain::measured::Endpoint;
 
     #[test]
-    fn what_is_switched_on_has_a_route() {
+    fn an_enabled_operation_has_a_route() {
         let all = Offered {
             streaming: false,
             responses: true,

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_slow_caller_does_not_take_waits() {
+    async fn bytes_that_a_slow_caller_does_not_read_wait() {
         let (near, mut caller) = duplex(3);
         let (mut connection, mut buffer): (Stream, _) = (Box::new(near), WriteBuffer::default());
         let pieces = [IoSlice::new(b"answer")];

@@ -47,7 +47,7 @@ mod tests {
     use io::ErrorKind;
 
     #[test]
-    fn temporary_failures_are_told_from_invalid_settings() {
+    fn temporary_failures_differ_from_invalid_settings() {
         for (kind, is_wrong) in [
             (ErrorKind::StorageFull, false),
             (ErrorKind::QuotaExceeded, false),

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stands_by_what_is_left() {
+    fn the_validity_depends_on_the_remaining_time() {
         let certificate = certificate(Some(ENDS_S));
         for (left_s, validity) in [
             (WARNED_BEFORE_S, Validity::Valid),

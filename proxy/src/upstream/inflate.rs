@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_compressed_so_is_an_error() {
+    fn a_body_in_another_coding_is_an_error() {
         assert!(all("gzip", &[b"data: 1\n\ndata: 2\n\n"]).is_err());
     }
 }

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_tells_the_kind() {
+    fn a_prefix_determines_the_kind() {
         for (key, kind) in [
             ("vk_live_00", Some(KeyKind::Virtual)),
             ("svc_live_00", Some(KeyKind::Api)),

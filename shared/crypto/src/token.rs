@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_from_a_token_is_its_own() {
+    fn derived_values_differ_from_token_to_token() {
         let (a, b) = (Token::mint().unwrap(), Token::mint().unwrap());
         assert_eq!(a.csrf().len(), DIGITS);
         assert_eq!(a.csrf(), Token::parse(a.expose()).unwrap().csrf());

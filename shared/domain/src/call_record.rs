@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approved_call_is_told_by_the_time_and_day_of_its_approval() {
+    fn an_approved_call_has_the_time_and_day_of_its_approval() {
         let call = record(&format!("A settled 120 {ID} H 200 20777 202611 0 ,,,,,, {MEMO}"));
         assert_eq!(
             (call.seq, call.id.as_str(), call.outcome.as_str()),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_read_and_what_was_not_stays_unknown() {
+    fn measured_values_are_read_and_others_stay_unknown() {
         let line = format!("7 {AT_MS} A settled 120 {ID} H 200 20777 202611 0 ,,,,,, {MEMO}");
         let mut entry = Entry::from_line(7, line.as_bytes());
         let call = json!({"endpoint": "responses", "stream": true, "upstream": null, "inputTokens": 12, "cachedTokens": null,

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_note_is_refused() {
+    fn an_invalid_note_is_refused() {
         let good = Note::compose(&checkpoint().text(), "k", &[0; 68]);
         assert!(Note::parse(&good).is_some());
         let extended = good.replacen("\n\n", "\nmore\n\n", 1);

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_of_a_denial_has_no_record() {
+    fn an_id_of_no_denial_has_no_record() {
         for id in ["", "deny_", "deny_1", "allow_01KAH3V9J80123456789ABCDEF"] {
             assert_eq!(record_of(id), None, "{id}");
         }

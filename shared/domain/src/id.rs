@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_tell_their_kind_and_time() {
+    fn ids_contain_their_kind_and_time() {
         let id = IdKind::Allow.mint(1_795_000_000_123).unwrap();
         assert_eq!(made_at_ms(&id), Some(1_795_000_000_123));
         assert!(IdKind::Allow.has_form(&id) && !IdKind::Deny.has_form(&id));

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_tells_its_bucket_and_no_two_are_the_same() {
+    fn a_number_contains_its_bucket_and_is_unique() {
         let mut seen = std::collections::HashSet::new();
         for place in LOWEST_PLACE..LOWEST_PLACE + 3 {
             for bucket in 0..BUCKETS {

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_shown_is_replaced() {
+    fn unprintable_characters_are_replaced() {
         for (bytes, line) in [
             (b"ok".as_slice(), "ok"),
             (b"", ""),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shows_nothing_is_hidden() {
+    fn invisible_characters_are_hidden() {
         let mut before = None;
         for range in &HIDDEN {
             assert!(

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_kept_hold_adds_the_difference_only() {
+    fn the_end_of_a_kept_hold_adds_only_the_difference() {
         let of = |outcome, cost| match effect_of(&ended(outcome, cost)).unwrap().1 {
             Effect::Kept { id, amounts, .. } => (id.to_owned(), amounts, Amounts::NONE),
             Effect::Ended {

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_trusts_nobody_is_refused() {
+    fn a_file_without_valid_certificates_is_refused() {
         let broken = CERTIFICATE.replacen("MII", "AII", 1);
         let key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
         for (text, what) in [

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_a_durability_requires_it() {
+    fn a_named_durability_is_required() {
         for (text, required) in [
             ("auto", false),
             ("async", false),

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_stops_the_start() {
+    fn an_invalid_address_stops_the_start() {
         for url in [
             "gate.example.com",
             "ftp://gate.example.com",

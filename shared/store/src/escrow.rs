@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_tells_the_status() {
+    fn a_refusal_contains_the_status() {
         for reason in Reason::ALL {
             let met = EscrowStatus::from_reason(*reason);
             let named = reason.as_str().strip_prefix("escrow_").map(EscrowStatus::parse);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_back() {
+    fn a_written_transaction_is_read_back() {
         for kind in TransactionType::ALL {
             let new = NewTransaction {
                 id: "txn_1",

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn two_who_ask_at_once_count_once() {
+    fn two_concurrent_collections_count_once() {
         const COUNTED: u64 = 5;
         let metrics = Registrar::new("x");
         let counter = metrics.counter("calls_total", "Calls.").unwrap();

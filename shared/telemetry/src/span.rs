@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_collector_nothing_is_wanted_and_what_comes_is_counted_as_dropped() {
+    fn without_a_collector_spans_are_counted_as_dropped() {
         assert!(!wanted(0, Some(true)) && !wanted(0, None));
         let before = OVERFLOWED.load(Ordering::Relaxed);
         let span = Span {

@@ -41,7 +41,7 @@ async fn account(seed: &Seed, cli: &Cli, admin: &Admin) -> (SeedAccount, String,
 
 /// On a cluster, a change within the possible difference between the clocks counts as made during the check.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_told_is_neither_in_order_nor_wrong() {
+async fn inconclusive_findings_are_neither_right_nor_violations() {
     let cluster = RedisCluster::start(3);
     let store = Store::open(&cluster.url(), Duration::from_secs(5)).expect("the cluster");
     let seed = Seed::new(&store).await;

@@ -18,7 +18,7 @@ fn escrow_place(number: u64) -> String {
 }
 
 #[tokio::test]
-async fn what_leads_to_wallets_and_escrows() {
+async fn damaged_look_ups_of_wallets_and_escrows_are_found() {
     let mut fixture = Fixture::build().await;
     fixture.admin = None;
     let [one, two] = &fixture.tenants;
@@ -81,7 +81,7 @@ async fn what_leads_to_wallets_and_escrows() {
 }
 
 #[tokio::test]
-async fn what_leads_to_keys() {
+async fn damaged_look_ups_of_keys_are_found() {
     let mut fixture = Fixture::build().await;
     let live = &fixture.tenants[0].live;
     let issue = async || {
@@ -184,7 +184,7 @@ async fn look_ups_that_lead_to_keys_of_others() {
 }
 
 #[tokio::test]
-async fn what_leads_to_pending_deposits() {
+async fn damaged_look_ups_of_pending_deposits_are_found() {
     let mut fixture = Fixture::build().await;
     fixture.admin = None;
     // Both tenants have a pending deposit of this reference.
@@ -206,7 +206,7 @@ async fn what_leads_to_pending_deposits() {
 }
 
 #[tokio::test]
-async fn what_leads_to_users() {
+async fn damaged_look_ups_of_users_are_found() {
     let mut fixture = Fixture::build().await;
     fixture.admin = None;
     let email = "ann@example.com";

@@ -250,7 +250,7 @@ async fn a_trail_that_is_broken_is_not_compared() {
 }
 
 #[tokio::test]
-async fn what_is_archived_is_compared_too() {
+async fn archived_records_are_compared_too() {
     let mut fixture = Fixture::build().await;
     fixture.admin = None;
     let root = tempfile::tempdir().unwrap();

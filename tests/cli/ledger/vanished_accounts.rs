@@ -52,7 +52,7 @@ impl Vanished {
 }
 
 #[test]
-fn what_the_archive_has_noted_is_in_the_store() {
+fn accounts_of_the_archive_must_be_in_the_store() {
     let fixture = Vanished::build();
     let check = |args: &[&str]| fixture.cli.run(&[&["ledger", "check"], args].concat()).code;
     assert_eq!(check(&["--trail"]), Some(0));

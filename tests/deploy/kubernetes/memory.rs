@@ -38,7 +38,7 @@ fn figure(row: &str, before: &str, unit: &str) -> f64 {
 }
 
 #[test]
-fn what_callers_can_make_an_edge_hold_fits_into_its_pod() {
+fn memory_that_callers_can_occupy_fits_into_the_pod_of_the_edge() {
     let program = figure(&row(EDGE, "the program"), "|", " MB") * MIB;
     let key = figure(&row(EDGE, "remembered keys"), "×", " KB") * KIB;
     let row = row(EDGE, "each of `proxy.max_connections`");
@@ -79,7 +79,7 @@ fn what_callers_can_make_an_edge_hold_fits_into_its_pod() {
 }
 
 #[test]
-fn what_an_admin_server_can_hold_fits_into_its_pod() {
+fn memory_of_an_admin_server_fits_into_its_pod() {
     let fixed = [
         figure(&row(ADMIN, "the program"), "|", " MB"),
         // A pod without a limit of CPU sees every core of its node.

@@ -123,7 +123,7 @@ async fn bad_bodies() {
 }
 
 #[tokio::test]
-async fn what_is_allowed_at_the_edges() {
+async fn values_at_the_limits_are_allowed() {
     let fixture = Fixture::start().await;
     let payer = Side::new(&fixture).await;
     let payee = payer.another(&fixture).await;

@@ -104,7 +104,7 @@ recipes! {
 }
 
 #[test]
-fn what_is_changed_here_is_what_the_product_runs() {
+fn the_mutated_texts_are_those_of_the_product() {
     for recipe in RECIPES {
         let made = recipe.made_of(&recipe.texts().concat());
         let code = |script: &Script| {

@@ -195,7 +195,7 @@ async fn archivers_are_cut_off_anywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_old_moves_with_what_is_half_as_old() {
+async fn old_entries_move_with_those_half_as_old() {
     const DAY_MS: u64 = 86_400_000;
     let fixture = Fixture::new().await;
     let now_ms = store::server_clock::now_ms(&fixture.store).await.unwrap();

@@ -205,7 +205,7 @@ async fn served(fixture: &Fixture) -> (Admin, Caller) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_http_what_is_damaged_is_503_and_answered_again_when_it_is_back() {
+async fn over_http_a_damaged_segment_is_503_until_it_is_restored() {
     let (fixture, ids, [segment, _]) = archived().await;
     let (admin, caller) = served(&fixture).await;
     let path = format!("/v1/decisions/{}", ids[0]);

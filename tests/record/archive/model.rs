@@ -208,7 +208,7 @@ async fn the_same_entries_compressed_otherwise_are_still_themselves() {
 /// Two archivers with different versions of the compressor: the first one's description counts, and the files are the
 /// second one's.
 #[tokio::test]
-async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
+async fn a_segment_overwritten_with_another_compression_is_read() {
     let fixture = Fixture::new().await;
     let ids = fixture.fill(5).await;
     assert_eq!(fixture.move_segment(5).await, 5);

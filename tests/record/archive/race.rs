@@ -59,7 +59,7 @@ async fn objects_of_segments(fixture: &Fixture) -> Vec<String> {
 
 /// An archiver was killed after it wrote its segment. Others, whose settings allow less or more, write the same one.
 #[tokio::test]
-async fn an_attempt_that_was_cut_off_leaves_nothing_that_nobody_needs() {
+async fn an_interrupted_attempt_leaves_no_unused_files() {
     for (killed, next) in [(10, 4), (4, 10)] {
         let fixture = Fixture::new().await;
         fixture.fill(20).await;

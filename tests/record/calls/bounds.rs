@@ -177,7 +177,7 @@ async fn a_report_whose_caller_has_left_ends() {
 }
 
 #[tokio::test]
-async fn files_that_nobody_reads_hold_the_turns_of_their_account_alone() {
+async fn unread_files_hold_only_permits_of_their_own_account() {
     let fixture =
         Fixture::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", "1000000")).await;
     let (account, api) = settled(&fixture, LONG_TRAIL).await;

@@ -63,7 +63,7 @@ async fn agents_without_a_wallet_are_named() {
 }
 
 #[tokio::test]
-async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own() {
+async fn numbers_are_exact_for_each_mode_and_account() {
     let fixture = RecordFixture::start().await;
     let client = fixture
         .client("startup", json!({ "maxSpendPerDay": "100" }))

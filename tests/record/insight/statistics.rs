@@ -306,7 +306,7 @@ async fn servers_that_race_and_are_killed_add_each_entry_once() {
 }
 
 #[tokio::test]
-async fn what_really_happened_is_what_the_statistics_say() {
+async fn the_statistics_match_the_calls() {
     let fixture = RecordFixture::start().await;
     let client = fixture
         .client("builder", json!({ "maxSpendPerDay": "0.00063" }))

@@ -100,7 +100,7 @@ async fn begin(
 }
 
 #[tokio::test]
-async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
+async fn an_account_verifies_once_at_a_time_and_a_hang_up_stops_it() {
     // No sealing, so that all counted reads of the store are those of verifications.
     let still = |options: AdminOptions| options.env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "600000");
     let fixture = Fixture::start_with(still).await;

@@ -68,7 +68,7 @@ async fn ids(fixture: &IntentFixture, filter: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_archived_decided_or_made_meanwhile_is_met_once() {
+async fn intents_archived_decided_or_created_meanwhile_are_listed_once() {
     let fixture = IntentFixture::build().await;
     let mut waiting = Vec::new();
     for round in 0..4 {

@@ -89,7 +89,7 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_may_still_change_or_is_young_stays_however_old_its_neighbours_are() {
+async fn open_and_young_intents_stay_however_old_their_neighbours_are() {
     let fixture = IntentFixture::build().await;
     let waiting = fixture.waiting("ann", "waits").await;
     let open = fixture.funded().await;

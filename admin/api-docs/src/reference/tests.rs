@@ -72,7 +72,7 @@ fn nothing_runs_and_nothing_comes_from_elsewhere() {
 }
 
 #[test]
-fn what_a_document_says_is_never_markup() {
+fn text_of_a_document_is_never_markup() {
     let evil = "<script>alert(1)</script>\" onclick=\"x";
     let (document, _) = pages().into_iter().next().unwrap();
     let text = document.json.pretty();

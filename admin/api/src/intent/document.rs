@@ -297,7 +297,7 @@ mod tests {
         serde_json::to_value(Document::brief(&record)).unwrap()
     }
 
-    fn who_and_what(document: &Value) -> [&Value; 3] {
+    fn payer_recipient_and_purpose(document: &Value) -> [&Value; 3] {
         ["agentId", "recipient", "description"].map(|name| &document[name])
     }
 
@@ -305,11 +305,11 @@ mod tests {
     fn a_document_names_payer_recipient_and_purpose() {
         let spend = brief(&[("request", r#"{"recipient":"Books Ltd"}"#), ("note", "A book")]);
         assert_eq!(
-            who_and_what(&spend),
+            payer_recipient_and_purpose(&spend),
             [&json!("buyer"), &json!("Books Ltd"), &json!("A book")]
         );
         assert_eq!(
-            who_and_what(&brief(&[])),
+            payer_recipient_and_purpose(&brief(&[])),
             [&json!("buyer"), &Value::Null, &Value::Null]
         );
     }
@@ -325,7 +325,7 @@ mod tests {
         ];
         let dispute = brief(&dispute);
         assert_eq!(
-            who_and_what(&dispute),
+            payer_recipient_and_purpose(&dispute),
             [&Value::Null, &Value::Null, &json!("Broken")]
         );
         let unreadable = brief(&[("request", "nonsense")]);

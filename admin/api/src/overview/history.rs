@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seven_who_spent_most_are_shown_and_the_rest_together() {
+    fn the_seven_largest_spenders_are_shown_and_the_rest_as_one() {
         let names: Vec<String> = (1..=9).map(|n| format!("bot-{n}")).collect();
         let amounts: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(1..).collect();
         let days = [day(3, &amounts, 100), day(4, &[("bot-1", 50), ("idle", 0)], 0)];

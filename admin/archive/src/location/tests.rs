@@ -23,7 +23,7 @@ fn directory() -> (tempfile::TempDir, ArchiveLocation) {
 }
 
 #[tokio::test]
-async fn what_was_put_is_read_listed_and_replaced() {
+async fn a_stored_object_is_read_listed_and_replaced() {
     let (root, location) = directory();
     assert_eq!(location.list("segments").await.unwrap(), Vec::<String>::new());
     assert_eq!(location.get("segments/x").await.unwrap(), None);
@@ -128,7 +128,7 @@ fn bad_settings_name_their_key() {
 
 /// Root runs the operator's commands, and the admin server's user reads the archive.
 #[tokio::test]
-async fn what_root_writes_belongs_to_the_owner_of_the_archive() {
+async fn files_written_by_root_belong_to_the_owner_of_the_archive() {
     use std::os::unix::fs::{MetadataExt as _, chown, symlink};
     if !nix::unistd::Uid::effective().is_root() {
         return;

@@ -167,7 +167,7 @@ fn the_beginning_of_a_part_is_compared_with_a_checkpoint_that_ends_there() {
 }
 
 #[test]
-fn what_could_not_be_compared_is_not_said_to_agree() {
+fn an_end_that_was_not_compared_is_not_reported_as_equal() {
     let chain = chain(6);
     let part = chain[3..].join("\n");
     for (text, after, size) in [(part.as_str(), 3, 2), ("", 3, 3)] {

@@ -126,7 +126,7 @@ fn items_beyond_the_bound_are_no_mismatches() {
 
 /// More differs than can be stored: what is stored is reported, and the rest is known to be left out.
 #[test]
-fn what_is_left_out_is_told() {
+fn skipped_records_are_reported() {
     let seed = RandomState::new();
     let mut reconciliation = Reconciliation::new(seed.clone(), Suspects::new());
     let mut last = Vec::new();

@@ -304,7 +304,7 @@ mod tests {
 
     /// Only the money of a closed wallet of the account goes to its user wallet.
     #[test]
-    fn money_for_an_open_wallet_or_one_of_nobody_in_the_user_wallet_is_a_mismatch() {
+    fn money_of_an_open_or_unowned_wallet_in_the_user_wallet_is_a_mismatch() {
         for (at, seq, wallets) in [(5, 9, [7, 77]), (10, 17, [7, 77])] {
             let mut diverted = transactions();
             (diverted[at].wallet, diverted[at].owner) = (USER, "user".to_owned());

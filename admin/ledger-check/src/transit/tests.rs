@@ -12,7 +12,7 @@ fn at(at_ms: u64, kind: TransactionType, amount: u64) -> Transaction {
 }
 
 #[test]
-fn what_was_deposited_is_somewhere() {
+fn deposited_money_is_accounted_for() {
     let window = (90, 100);
     let mut flow = Flow::default();
     flow.take(&at(1, TransactionType::Deposit, 100), window);
@@ -37,7 +37,7 @@ fn what_was_deposited_is_somewhere() {
 }
 
 #[test]
-fn what_moves_while_rows_are_read_is_uncertain_and_what_comes_later_does_not_count() {
+fn movements_during_the_read_are_uncertain_and_later_ones_do_not_count() {
     let window = (90, 100);
     let mut flow = Flow::default();
     flow.take(&at(1, TransactionType::Deposit, 100), window);

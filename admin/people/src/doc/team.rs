@@ -3,8 +3,8 @@
 use super::super::invitations::{InvitationCreated, InvitationPreview, InvitationView};
 use super::super::person::UserView;
 use super::super::team::{Removed, RoleChanged};
+use super::example_email;
 use super::session::{new_password, opens, token};
-use super::somebody;
 use endpoint::doc::field::{flag, is};
 use endpoint::doc::{Body, Doc};
 use endpoint::{Code, Success};
@@ -48,9 +48,9 @@ fn remove() -> Doc {
 
 fn invite() -> Doc {
     let body = Body::new("NewInvitation")
-        .required("email", somebody(), "E-mail address of the invited person.")
+        .required("email", example_email(), "E-mail address of the invited person.")
         .required("role", is("RoleName"), "Role of the new user.");
-    Doc::new("POST /user/invitations", "invite", "Invite somebody")
+    Doc::new("POST /user/invitations", "invite", "Invite example_email")
         .description("Only this answer contains the link; send it yourself. It works once, for seven days, as long as its creator is an owner.")
         .request_body(body)
         .response::<InvitationCreated<'_>>(200, "The invitation with its link.")

@@ -49,7 +49,7 @@ fn a_chat_stream_is_cut_and_counted_as_asked() {
 }
 
 #[test]
-fn usage_comes_where_it_is_told_to() {
+fn usage_comes_at_the_requested_place() {
     for (options, expected) in [
         (
             "events=0",

@@ -314,7 +314,7 @@ fn tiers_are_recorded_unless_both_are_ordinary() {
 }
 
 #[test]
-fn what_else_determines_the_charge_is_recorded() {
+fn other_inputs_of_the_charge_are_recorded() {
     const DETAILED: &str = r#"{"usage":{"prompt_tokens":900,"completion_tokens":120,
         "prompt_tokens_details":{"cached_tokens":100,"audio_tokens":50,"cache_write_tokens":400,
         "cache_write_tokens_details":{"ttl_12h_tokens":300,"ttl_30m_tokens":100}},
@@ -401,7 +401,7 @@ fn a_stream_without_that_costs_what_was_held() {
 
 /// The tier that was asked for counts once the provider reports it; to hold for, it counts at once.
 #[test]
-fn what_was_seen_costs_by_model_and_tier() {
+fn seen_text_costs_by_model_and_tier() {
     let flex = CallRequest {
         service_tier: Some("flex".to_owned()),
         ..request()

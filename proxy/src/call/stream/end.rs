@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_wrong_is_told_with_a_code() {
+    fn failures_are_reported_with_a_code() {
         for (end, code) in [
             (StreamEnd::Complete, None),
             (StreamEnd::CallerGone, None),

@@ -73,7 +73,7 @@ fn an_array_is_no_usage_and_no_answer() {
 
 /// Some providers stream to everybody whose `Accept` has `text/event-stream`.
 #[test]
-fn events_that_nobody_asked_for_are_read_for_their_usage() {
+fn unrequested_events_are_read_for_their_usage() {
     const TEXT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
     const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2},\"service_tier\":\"flex\"}\n\n";
     let read = |events: &[&str]| {

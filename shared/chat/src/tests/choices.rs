@@ -16,7 +16,7 @@ fn refused(endpoint: Endpoint, member: &str) -> Option<BodyError> {
 }
 
 #[test]
-fn what_chooses_something_is_refused() {
+fn fields_that_choose_models_or_services_are_refused() {
     for endpoint in Endpoint::ALL {
         for (member, key) in [
             (r#""models":["m","dear"]"#, "models"),

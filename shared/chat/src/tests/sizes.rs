@@ -72,7 +72,7 @@ fn the_plain_call() {
 }
 
 #[test]
-fn what_is_borrowed_and_what_is_unescaped() {
+fn texts_are_borrowed_unless_they_are_escaped() {
     let body = with(",\"service_tier\":\"flex\"");
     assert!(matches!(read(&body).model, Cow::Borrowed("m")));
     assert!(matches!(read(&body).service_tier, Some(Cow::Borrowed("flex"))));

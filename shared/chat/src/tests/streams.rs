@@ -247,7 +247,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_changed_after_an_edit_is_still_one_body(
+    fn a_body_changed_after_an_edit_is_still_one_body(
         body in body(), options in options(), spelling in spelling(), edits in edits(),
     ) {
         let text = spelling.write(&Value::Object(streamed(body, options)));

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_tells_limit_spent_held_and_the_end() {
+    fn a_sentence_contains_limit_spent_held_and_the_end() {
         let check = Check::within(CheckName::DailyLimit, Some(1_000 * CENT), 950 * CENT, 75 * CENT);
         let call = CheckedAmount::Call(Nanos::from_stored(75 * CENT));
         assert_eq!(

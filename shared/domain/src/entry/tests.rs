@@ -27,7 +27,7 @@ fn a_denied_call_is_reported_in_full() {
 }
 
 #[test]
-fn a_call_that_ended_tells_what_it_cost() {
+fn an_ended_call_has_its_cost() {
     let entry = Entry::from_line(8, ENDED);
     assert_eq!(entry.kind, "decision.approved");
     assert_eq!(entry.id, "allow_01KAH3V9J80123456789ABCDEG");
@@ -158,7 +158,7 @@ fn details_of_a_charge_are_in_lines_of_the_fourth_version() {
 /// A hold that another than its edge ended names that one as the actor; the key stays in the details. Lines of an
 /// earlier version were hashed with the key as the actor.
 #[test]
-fn who_ended_a_hold_in_the_place_of_its_edge_is_the_actor() {
+fn the_process_that_ended_a_hold_for_its_edge_is_the_actor() {
     let plain = String::from_utf8(ENDED.to_vec()).unwrap();
     let id = "allow_01KAH3V9J80123456789ABCDEG ";
     let marked = |version: &str, word: &str| {

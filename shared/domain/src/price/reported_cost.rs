@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cost_does_not_count() {
+    fn an_invalid_cost_does_not_count() {
         for (cost, error) in [
             ("-0.2", DecimalError::Negative),
             ("\"-1\"", DecimalError::Negative),

@@ -62,7 +62,7 @@ fn settled(input: u64, output: u64, cost: u64) -> CallRecord {
 }
 
 #[test]
-fn what_is_not_charged_has_to_be_nothing() {
+fn an_uncharged_call_costs_nothing() {
     for outcome in [HoldOutcome::Released, HoldOutcome::Voided, HoldOutcome::Unsent] {
         assert_eq!(record(outcome, 0).recompute(None), Recomputed::Same);
         assert_eq!(
@@ -113,7 +113,7 @@ fn the_price_is_that_of_prefix_upstream_or_model() {
 }
 
 #[test]
-fn what_a_line_cannot_spell_or_nobody_kept_is_unknown() {
+fn a_call_with_an_unspelt_word_or_without_a_price_table_is_unknown() {
     assert_eq!(
         settled(1, 1, 10_000).recompute(None),
         Recomputed::Unknown(Unknown::NoTable)

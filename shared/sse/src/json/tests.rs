@@ -73,7 +73,7 @@ fn the_texts_of_deltas_are_measured() {
 }
 
 #[test]
-fn choices_and_errors_are_told() {
+fn choices_and_errors_are_reported() {
     for (text, choice, error) in [
         (r#"{"choices":[]}"#, false, false),
         (r#"{"choices":[{"#, true, false),
@@ -160,7 +160,7 @@ fn stream_of_chunks() -> impl Strategy<Value = Vec<String>> {
 proptest! {
     /// The facts of an event do not depend on earlier events that the scan remembers, wherever the event is cut.
     #[test]
-    fn a_scan_says_of_an_event_what_one_that_read_no_other_says(
+    fn a_scan_of_an_event_does_not_depend_on_earlier_ones(
         chunks in stream_of_chunks(), cut in any::<proptest::sample::Index>(), is_cut: bool, responses: bool
     ) {
         let format = if responses { Format::Responses } else { Format::Chat };

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_decision_has_no_record() {
+    fn an_id_of_no_decision_has_no_record() {
         for id in [
             "",
             "allow_",

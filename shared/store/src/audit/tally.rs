@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_agent_is_counted_among_the_others() {
+    fn an_invalid_agent_counts_among_the_others() {
         let spend = r#"{"type":"spend.requested","agentId":"a/b","actor":"k","data":{"amountNanos":"5"}} outcome=settled"#;
         let entries = entries(&[spend]);
         assert_eq!(Tally::from_entries(entries.iter()).words()[2], "a:*");

@@ -199,7 +199,7 @@ mod tests {
     const THREE: &str = "198.51.100.3/32";
 
     #[test]
-    fn nobody_comes_in_before_the_list_was_read_and_an_empty_one_asks_for_no_address() {
+    fn no_address_is_admitted_before_the_list_is_read_and_an_empty_list_needs_no_address() {
         let copy = BlockedCopy::default();
         let unasked = || -> Option<IpAddr> { panic!("the address is not needed") };
         assert_eq!(copy.judge(unasked), Verdict::Unread);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_store_lost_stays_blocked_until_it_is_blocked_again() {
+    fn ranges_that_the_store_lost_stay_blocked_until_blocked_again() {
         let copy = copy(&[("1-a", &[ONE]), ("2-b", &[ONE, TWO]), ("1-a", &[ONE])]);
         assert_eq!(blocked(&copy), [1, 2], "lost");
         // Other changes continue, even past the lost version.

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_never_approves() {
+    fn an_unknown_reply_never_approves() {
         for reply in [
             "",
             "ok",

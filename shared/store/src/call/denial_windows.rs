@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_is_read_and_what_is_none_is_not() {
+    fn only_valid_fields_are_read() {
         let field = "1795000060000 rate_limited acct_1 my-bot vk_1";
         let counted = Counted::parse(field, "37").unwrap();
         assert_eq!((counted.ends_ms, counted.rest()), (1_795_000_060_000, 27));

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_never_extends() {
+    fn an_unknown_reply_never_extends() {
         for reply in [
             "",
             "extended",

@@ -120,7 +120,7 @@ fn auto_waits_for_a_replica_that_may_take_over_and_the_others_say_what_they_risk
 }
 
 #[test]
-fn a_server_tells_whether_a_replica_followed_recently() {
+fn a_server_reports_whether_a_replica_followed_recently() {
     let of = |lines: &str| Offer::from_info(&(info("7.0.15", "1", 0) + lines), None).had_replica;
     assert!(of(
         "repl_backlog_active:1\r\nsync_full:1\r\nsync_partial_ok:0\r\n"

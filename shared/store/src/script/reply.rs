@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_malformed_is_an_error_that_names_the_script() {
+    fn a_missing_or_malformed_reply_is_an_error_that_names_the_script() {
         let is_error = |error: StoreError| error.to_string() == "unexpected reply: spend";
         assert!(is_error(reply(&[]).word().unwrap_err()));
         assert!(is_error(reply(&["x"]).number::<u64>().unwrap_err()));

@@ -34,7 +34,7 @@ impl<C: Copy + PartialEq> QuickestFirst<C> {
 }
 
 #[tokio::test]
-async fn what_noticed_the_last_one_comes_first() {
+async fn the_group_that_noticed_the_last_mutant_runs_first() {
     let order = QuickestFirst::new(&[1, 2, 3]);
     let noticed = order.run(async |check| if check == 3 { Err("3".to_owned()) } else { Ok(()) });
     assert_eq!(noticed.await, Err("3".to_owned()));

@@ -15,17 +15,17 @@ fn line(seq: u64, rest: &str) -> Recorded {
     }
 }
 
-fn told_of(entries: &[Recorded], is_open: bool) -> Value {
+fn explanation(entries: &[Recorded], is_open: bool) -> Value {
     serde_json::to_value(Explained::from_entries(entries, is_open).unwrap()).unwrap()
 }
 
 #[test]
-fn the_record_of_a_rate_window_tells_how_many_it_stands_for() {
+fn the_record_of_a_rate_window_has_the_number_of_its_denials() {
     let window = "deny_01KAH3V9J80123456780000000";
     let rest = format!(
         r#"{{"type":"decisions.denied","agentId":"bot","actor":"vk_1","data":{{"decisionId":"{window}","approved":false,"reason":"rate_limited","outcome":"denied","keyId":"vk_1","count":27,"windowEndsAt":"2026-11-18T11:06:40.000Z"}}}}"#
     );
-    let explained = told_of(&[line(7, &rest)], false);
+    let explained = explanation(&[line(7, &rest)], false);
     for (field, value) in [
         ("id", json!(window)),
         ("count", json!(27)),
@@ -43,7 +43,7 @@ fn the_record_of_a_rate_window_tells_how_many_it_stands_for() {
         "27 more calls were denied in the minute of this virtual key that ends at 2026-11-18 11:06:40 UTC, behind the first 10, \
          which have a record each. This virtual key has used up its requests for this minute. Wait 60 seconds."
     );
-    let open = told_of(&[line(7, &rest)], true);
+    let open = explanation(&[line(7, &rest)], true);
     assert_eq!(
         (&open["outcome"], &open["auditSeq"]),
         (&json!("denied"), &json!(null))
@@ -55,7 +55,7 @@ fn a_denial_names_the_check_that_decided_with_its_numbers() {
     let rest = format!(
         "D daily_limit {ID} 750000000 0:10:,3:120:,,9500000000:10000000000:1200000000,,, acct_1 bot run-1 vk_1 p1 m"
     );
-    let explained = told_of(&[line(7, &rest)], false);
+    let explained = explanation(&[line(7, &rest)], false);
     for (field, value) in [
         ("id", json!(ID)),
         ("approved", json!(false)),
@@ -95,7 +95,7 @@ fn a_denial_names_the_check_that_decided_with_its_numbers() {
 fn denials_without_numbers_have_a_sentence_too() {
     for denial in Denial::ALL {
         let rest = format!("D {} {ID} - ,,,,,, acct_1 bot - vk_1 - ", denial.reason());
-        let explained = told_of(&[line(1, &rest)], false);
+        let explained = explanation(&[line(1, &rest)], false);
         let message = match denial {
             // The store decided: an estimate beyond any amount.
             Denial::ServiceUnavailable => "The estimate is beyond any amount that can be charged.",
@@ -106,13 +106,13 @@ fn denials_without_numbers_have_a_sentence_too() {
         assert_eq!(explained["estimateUsd"], json!(null));
     }
     let rest = format!("D service_unavailable {ID} 9 ,,,,,, acct_1 bot r vk_1 p1 m");
-    let explained = told_of(&[line(1, &rest)], false);
+    let explained = explanation(&[line(1, &rest)], false);
     assert_eq!(
         explained["message"],
         "The counters of the agent or its account cannot hold the sum."
     );
     let rest = format!("D rate_limited {ID} - 0:10:,120:120:,,,,, acct_1 bot - vk_1 - ");
-    let explained = told_of(&[line(1, &rest)], false);
+    let explained = explanation(&[line(1, &rest)], false);
     assert_eq!(
         explained["message"],
         "The key has used up the 120 requests a minute that the plan allows. Its minute ends by 2026-11-18 11:07:41 UTC."
@@ -121,7 +121,7 @@ fn denials_without_numbers_have_a_sentence_too() {
 }
 
 #[test]
-fn every_end_of_an_approved_call_is_told() {
+fn every_end_of_an_approved_call_is_explained() {
     for (outcome, cost, part) in [
         ("settled", 610_000_000, "estimated at 0.75 USD and cost 0.61 USD"),
         ("released", 0, "nothing is charged"),
@@ -130,7 +130,7 @@ fn every_end_of_an_approved_call_is_told() {
         ("corrected", 1, "corrected to 0.000000001 USD"),
         ("voided", 0, "Nothing was forwarded"),
     ] {
-        let explained = told_of(&[line(8, &format!("A {outcome} {cost} {ID} {HOLD}"))], false);
+        let explained = explanation(&[line(8, &format!("A {outcome} {cost} {ID} {HOLD}"))], false);
         assert!(
             explained["message"].as_str().unwrap().contains(part),
             "{outcome}: {explained}"
@@ -154,7 +154,7 @@ fn a_kept_call_that_was_corrected_shows_both() {
         line(8, &format!("A kept 750000000 {ID} {HOLD}")),
         line(12, &format!("A corrected 5 {ID} {HOLD}")),
     ];
-    let explained = told_of(&entries, false);
+    let explained = explanation(&entries, false);
     assert_eq!(
         (&explained["outcome"], &explained["auditSeq"]),
         (&json!("corrected"), &json!(12))
@@ -176,7 +176,7 @@ fn a_call_under_way_is_read_from_its_hold() {
         entry,
         hash: String::new(),
     };
-    let explained = told_of(&[hold], true);
+    let explained = explanation(&[hold], true);
     assert_eq!(
         (&explained["outcome"], &explained["approved"]),
         (&json!("open"), &json!(true))
@@ -234,7 +234,7 @@ fn an_approved_call_resets_with_the_day_and_month_that_it_was_charged_to() {
             "A settled 5 {id} H 9 {} {month} 0 0:10:,3:120:,,0:9:0,0:99:,, acct_1 bot - vk_1 p1 m",
             day_ms / DAY_MS
         );
-        let explained = told_of(&[line(7, &rest)], false);
+        let explained = explanation(&[line(7, &rest)], false);
         assert_eq!(explained["at"], decided);
         let checks = explained["checks"].as_array().unwrap();
         let resets = |name: &str| {

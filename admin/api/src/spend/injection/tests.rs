@@ -114,7 +114,7 @@ const HARMLESS: &[&str] = &[
 ];
 
 #[test]
-fn what_instructs_an_agent_is_caught() {
+fn instructions_to_an_agent_are_caught() {
     let injections = built_in();
     for (text, name) in CAUGHT {
         assert_eq!(injections.match_in(text), Some(*name), "{text}");
@@ -126,7 +126,7 @@ fn what_instructs_an_agent_is_caught() {
 }
 
 #[test]
-fn what_a_payment_says_passes() {
+fn ordinary_texts_of_payments_pass() {
     let injections = built_in();
     for text in HARMLESS {
         assert_eq!(injections.match_in(text), None, "{text}");

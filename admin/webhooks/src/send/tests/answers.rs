@@ -157,7 +157,7 @@ async fn a_connection_that_ends_early_is_said_to() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_said_to_be() {
+async fn malformed_http_is_reported_as_such() {
     for garbage in [
         "SSH-2.0-OpenSSH_9.6\r\n",
         "220 mail.example.com ESMTP\r\n",

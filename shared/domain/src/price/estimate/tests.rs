@@ -403,7 +403,7 @@ fn long_context_covers_the_whole_call() {
 }
 
 #[test]
-fn what_no_amount_can_hold_is_none() {
+fn an_estimate_beyond_the_largest_amount_is_none() {
     let most = CallShape {
         completion_tokens: u64::MAX,
         n: u64::MAX,

@@ -449,7 +449,7 @@ fn other_providers_can_be_chosen() {
 }
 
 #[test]
-fn what_is_no_price_list_is_an_error() {
+fn an_invalid_price_list_is_an_error() {
     for json in ["", "[]", "null", "{\"a\": }", "{\"a\": {}} x"] {
         let error = import_litellm(json, OPENAI).unwrap_err();
         assert_eq!(error.to_string(), "the import is no valid JSON", "{json}");

@@ -76,7 +76,7 @@ fn a_map_knows_each_slot_and_takes_corrections() {
 }
 
 #[test]
-fn what_a_node_says_is_read_and_odd_ranges_are_left_out() {
+fn the_report_of_a_node_is_parsed_and_invalid_ranges_are_skipped() {
     let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
     let node = |host: Value| Value::Array(vec![host, Value::Int(7_000), text("id")]);
     let slots = vec![
@@ -132,7 +132,7 @@ fn a_master_lists_each_replica_that_may_take_its_place() {
 }
 
 #[test]
-fn a_replica_that_has_not_told_its_master_yet_is_listed_as_a_master_without_slots() {
+fn a_new_replica_is_listed_as_a_master_without_slots() {
     // As a master of a cluster lists its replica for some seconds after `CLUSTER REPLICATE`.
     let nodes = "\
         r1 127.0.0.1:26349@26348 master - 0 1795861926013 4 connected\n\
