@@ -2,7 +2,8 @@
 
 use super::check;
 use super::fixture::{Fixture, settle};
-use harness::{SeedAgent, Store};
+use crate::document;
+use harness::{Cli, SeedAgent, Store, Wire, assert_fields};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,8 @@ use std::time::Duration;
 
 /// Open holds of the agent, beside those of its calls.
 const HOLDS: usize = 2000;
+/// Callers who move money at the same time.
+const MOVING: usize = 3;
 
 /// The agent `ann` of the first account, with a key.
 async fn caller(fixture: &Fixture) -> (SeedAgent, String) {
@@ -108,4 +111,35 @@ async fn calls_do_not_hide_a_held_amount_that_was_changed() {
     for calls in calls {
         calls.end().await;
     }
+}
+
+/// The commands that read a wallet reach the store one by one, and money moves between any two of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wallet_whose_account_never_rests_is_read() {
+    let fixture = Fixture::build().await;
+    let tenant = &fixture.tenants[0];
+    let mut moving = Vec::new();
+    for _ in 0..MOVING {
+        let caller = tenant.live.clone();
+        moving.push(Beside::start(Duration::ZERO, move || {
+            let caller = caller.clone();
+            async move {
+                for (from, to) in [("ann", "bob"), ("bob", "ann")] {
+                    let transfer = json!({ "from": from, "to": to, "amount": "0.000000001" });
+                    let reply = caller.post("/v1/wallet/transfer", transfer).await;
+                    assert_eq!(reply.status, 200, "{}", reply.text());
+                }
+            }
+        }));
+    }
+    let wire = Wire::to_port(fixture.redis.port());
+    let wallet = tenant.account.keys.live().wallet("ann");
+    wire.slice_requests(format!("HGETALL\r\n${}\r\n{wallet}\r\n", wallet.len()), 16);
+    let cli = Cli::new(env!("CARGO_BIN_EXE_tollgate-admin"), wire.redis_url());
+    let checked = cli.run(&["ledger", "check", "--json", "--account", &tenant.account.id]);
+    for moving in moving {
+        moving.end().await;
+    }
+    let checked = document(&checked, 0);
+    assert_fields!(checked, { "ok": true, "inconclusive": [], "violations": [] });
 }

@@ -20,6 +20,8 @@ use tokio::task::AbortHandle;
 
 /// Bytes passed on at once.
 const CHUNK: usize = 64 << 10;
+/// Pause between the pieces of a sliced request.
+const BETWEEN_PIECES: Duration = Duration::from_millis(1);
 
 /// A wire between a client and `target`. It keeps running until dropped.
 #[derive(Debug)]
@@ -64,6 +66,8 @@ struct Faults {
     clock_ahead: i64,
     lose_reply_to: Option<(Vec<u8>, u32)>,
     replies_lost: u32,
+    /// Requests with these bytes are passed on in pieces of this length.
+    slice: Option<(Vec<u8>, usize)>,
 }
 
 impl Wire {
@@ -194,6 +198,12 @@ impl Wire {
         self.set(|faults| faults.lose_reply_to = Some((needle.into(), times)));
     }
 
+    /// Passes requests with these bytes on in pieces of `length` with pauses, so that a server executes the commands of
+    /// a pipeline apart from each other.
+    pub fn slice_requests(&self, mark: impl Into<Vec<u8>>, length: usize) {
+        self.set(|faults| faults.slice = Some((mark.into(), length)));
+    }
+
     /// Puts a gate on this wire.
     pub fn put_gate(&self, gate: &Gate) {
         self.state.gates.add(gate);
@@ -254,13 +264,17 @@ impl WireState {
         let request = [before, piece].concat();
         let kept = request.len().saturating_sub(needle.len() - 1);
         *before = request[kept..].to_vec();
-        let found = *left > 0 && request.windows(needle.len()).any(|window| window == needle);
+        let found = *left > 0 && has(&request, needle);
         if found {
             *left -= 1;
             faults.replies_lost += 1;
         }
         found
     }
+}
+
+fn has(request: &[u8], needle: &[u8]) -> bool {
+    request.windows(needle.len()).any(|window| window == needle)
 }
 
 async fn accept(listener: std::net::TcpListener, state: Arc<WireState>) {
@@ -348,8 +362,14 @@ async fn carry_requests(
             }
             None => {}
         }
-        if to.write_all(request).await.is_err() {
-            return;
+        let sliced = faults.slice.as_ref().filter(|(mark, _)| has(request, mark));
+        for piece in request.chunks(sliced.map_or(CHUNK, |(_, length)| *length)) {
+            if sliced.is_some() {
+                tokio::time::sleep(BETWEEN_PIECES).await;
+            }
+            if to.write_all(piece).await.is_err() {
+                return;
+            }
         }
         state.bytes_up.fetch_add(count as u64, Ordering::SeqCst);
     }

@@ -40,30 +40,30 @@ async fn long_lines(setup: &DirectedFixture<'_>) -> Checked {
             }
         }
     }
-    long_transactions(stage).await
+    long_transactions(setup).await
 }
 
 /// The same for the lines of transactions. What arrives counts for its sender alone.
-async fn long_transactions(stage: &Stage<'_>) -> Checked {
+async fn long_transactions(setup: &DirectedFixture<'_>) -> Checked {
     for to in [0, 2] {
-        let mut world = stage.usual().await?;
-        let (user, a) = (world.model.place(0, "user"), world.model.place(to, "a"));
+        let mut fixture = setup.usual().await?;
+        let (user, a) = (fixture.model.place(0, "user"), fixture.model.place(to, "a"));
         let paid = |n: u64, memo: usize| {
             Act::Transfer(Transfer {
                 memo: Some("m".repeat(memo)),
                 ..transfer(n, &user, &a, 1)
             })
         };
-        world.want("done", paid(11, 200)).await?;
-        let short = world.model.kept_texts[0];
-        world.want("done", paid(12, 1_200)).await?;
-        let found = world.model.kept_texts[0] - short;
+        fixture.want("done", paid(11, 200)).await?;
+        let short = fixture.model.kept_texts[0];
+        fixture.want("done", paid(12, 1_200)).await?;
+        let found = fixture.model.kept_texts[0] - short;
         let lines = if to == 0 { 2 } else { 1 };
         // Of the first ones, less than the memo is beyond the common length.
         if !(1_000 * lines..1_200 * lines).contains(&(found)) || short >= 200 * lines {
             return Err(format!("{short} and {found} bytes for {lines} lines"));
         }
-        let arrived = world.model.kept_texts[to];
+        let arrived = fixture.model.kept_texts[to];
         if to != 0 && arrived != 0 {
             return Err(format!("{arrived} bytes of what arrived"));
         }
