@@ -294,6 +294,30 @@ async fn a_usage_beyond_the_bound_of_the_upstream_is_none() {
     }
 }
 
+/// A stream without usage is charged by its text, and no text counts beyond the bound; there the stream ends.
+#[tokio::test]
+async fn text_beyond_the_bound_of_the_upstream_ends_its_stream() {
+    const TOKENS_MAX: u64 = 3_000;
+    let fixture =
+        Fixture::with(|options| options.env("TOLLGATE_UPSTREAM__USAGE_TOKENS_MAX", TOKENS_MAX.to_string()))
+            .await;
+    let piece = "x".repeat(4_000);
+    let pieces = |count: usize| (0..count).fold(Script::new(), |script, _| script.send(chunk(&piece)));
+    for (script, is_within) in [
+        (pieces(3).event("[DONE]"), true),
+        (pieces(3).send(chunk("x")).pause(SOON).send(chunk("-no-")), false),
+        (pieces(100).pause(SOON), false),
+    ] {
+        let actor = fixture.actor("enterprise", open_cap()).await;
+        fixture.provider_streams(script);
+        let mut stream = fixture.open(&actor, json!({})).await;
+        let rest = stream.rest().await;
+        assert_eq!(rest.contains("upstream_unreachable"), !is_within, "{rest}");
+        assert!(!rest.contains("-no-"));
+        assert_eq!(actor.settled().await, TOKENS_MAX);
+    }
+}
+
 /// The deadline of the whole stream, and that of the first byte, which ends a call before it is a stream.
 #[tokio::test]
 async fn a_stream_has_a_deadline_as_a_whole() {

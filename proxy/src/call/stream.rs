@@ -122,6 +122,7 @@ impl Streams {
             idle: request.upstream.deadlines().stream_idle,
             total: self.total,
             drain: self.drain,
+            text_bytes: request.seen_bytes_max(),
         };
         let call = StreamedCall {
             shared: Arc::clone(self),

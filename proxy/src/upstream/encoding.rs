@@ -58,6 +58,9 @@ pub enum NotDecoded {
     TooLong,
 }
 
+/// Bytes that are reserved for a decoded body at first.
+const RESERVED_AT_FIRST: usize = 32 << 10;
+
 /// Decodes a body.
 ///
 /// # Errors
@@ -89,13 +92,25 @@ fn gunzip(mut rest: &[u8], bytes_max: usize) -> Result<Bytes, NotDecoded> {
     Err(NotDecoded::Unreadable)
 }
 
-/// Appends what `decoder` gives, until `plain` has `bytes_max` bytes.
+/// Appends what `decoder` gives, until `plain` has `bytes_max` bytes. It never reserves more than that and a byte:
+/// `read_to_end` alone would, by doubling.
 fn read_up_to(decoder: &mut impl Read, plain: &mut Vec<u8>, bytes_max: usize) -> Result<(), NotDecoded> {
-    let left = bytes_max.saturating_sub(plain.len());
-    match decoder.take(left as u64 + 1).read_to_end(plain) {
-        Ok(read) if read <= left => Ok(()),
-        Ok(_) => Err(NotDecoded::TooLong),
-        Err(_) => Err(NotDecoded::Unreadable),
+    loop {
+        if plain.len() > bytes_max {
+            return Err(NotDecoded::TooLong);
+        }
+        if plain.len() == plain.capacity() {
+            let more = plain.len().max(RESERVED_AT_FIRST);
+            plain.reserve_exact(more.min(bytes_max + 1 - plain.len()));
+        }
+        let room = plain.capacity() - plain.len();
+        let read = decoder.take(room as u64).read_to_end(plain);
+        if read.map_err(|_| NotDecoded::Unreadable)? < room {
+            return match plain.len() > bytes_max {
+                true => Err(NotDecoded::TooLong),
+                false => Ok(()),
+            };
+        }
     }
 }
 
@@ -123,6 +138,28 @@ mod tests {
 
     fn decode(body: impl Into<Bytes>, content_encoding: &str) -> Result<Bytes, NotDecoded> {
         super::decode(&body.into(), Some(content_encoding.as_bytes()), 10)
+    }
+
+    #[test]
+    fn no_more_is_reserved_than_a_body_may_have() {
+        for (length, bytes_max) in [
+            (0, 0),
+            (1, 0),
+            (70_000, 70_000),
+            (70_000, 100_000),
+            (200_000, 100_000),
+        ] {
+            let body = vec![b'a'; length];
+            let mut plain = Vec::new();
+            let read = read_up_to(&mut ZlibDecoder::new(&*zlib(&body)), &mut plain, bytes_max);
+            assert_eq!(read.is_ok(), length <= bytes_max, "{length}");
+            assert!(
+                plain.capacity() <= bytes_max + 1,
+                "{} for {bytes_max}",
+                plain.capacity()
+            );
+            assert!(read.is_err() || plain == body);
+        }
     }
 
     #[test]

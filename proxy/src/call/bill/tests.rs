@@ -417,6 +417,13 @@ fn seen_text_costs_by_model_and_tier() {
         (&flex, Some("default"), 10_000_000),
         (&expensive, None, 500_000_000),
     ] {
+        assert_eq!(
+            request.seen_bytes_max(),
+            64 << 20,
+            "as an answer that is not streamed"
+        );
+        let beyond = [1, 1_000].map(|times| request.cost_of_seen(times * (64 << 20), reported));
+        assert_eq!(beyond[0], beyond[1]);
         let cost = request.cost_of_seen(4_000, reported);
         assert_eq!(cost, Some(Nanos::from_stored(nanos)), "{reported:?}");
     }

@@ -24,7 +24,7 @@ const TAIL_BYTES_MAX: usize = 64 << 10;
 /// compressed bytes become very many, would otherwise keep a worker thread to itself.
 const BYTES_PER_TURN: usize = 64 << 10;
 
-/// Deadlines of a stream whose head was received.
+/// Deadlines of a stream whose head was received, and its longest text.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamLimits {
     /// `proxy.stream_idle_ms`, or the upstream's own.
@@ -33,6 +33,8 @@ pub struct StreamLimits {
     pub total: Duration,
     /// `proxy.stream_drain_ms`
     pub drain: Duration,
+    /// Bytes of text.
+    pub text_bytes: u64,
 }
 
 /// Remaining time and bytes of a stream whose caller has disconnected.
@@ -109,6 +111,9 @@ impl Reader {
     /// # Errors
     /// The end of the stream.
     pub async fn read(&mut self) -> Result<Vec<Bytes>, StreamEnd> {
+        if self.filter.text_bytes() > self.limits.text_bytes {
+            return Err(self.ended(StreamEnd::BrokeOff));
+        }
         if self.draining.is_none() {
             self.taken().await?;
         }

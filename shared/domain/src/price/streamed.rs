@@ -10,6 +10,11 @@ impl PriceTable {
         text_bytes.div_ceil(self.allowances.bytes_per_token)
     }
 
+    /// Returns the bytes of text that count as `tokens` tokens.
+    pub const fn text_bytes(&self, tokens: u64) -> u64 {
+        tokens.saturating_mul(self.allowances.bytes_per_token)
+    }
+
     /// Returns the tokens of the answer that the estimate covers, all choices together.
     pub fn held_tokens(&self, call: &CallShape<'_>) -> u64 {
         call.allowance(self.price_of(call.model)).saturating_mul(call.n)
