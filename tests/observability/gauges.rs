@@ -45,12 +45,12 @@ async fn a_call_under_way_is_an_open_hold_with_an_age() {
         counted("tollgate_proxy_approved_total", &[("upstream", "2xx")]),
         1
     );
-    for fixture in ["resolve", "receive", "read", "decide", "upstream", "settle"] {
-        let fixture = [("stage", fixture)];
+    for stage in ["resolve", "receive", "read", "decide", "upstream", "settle"] {
+        let stage = [("stage", stage)];
         assert_eq!(
-            counted("tollgate_proxy_stage_seconds_count", &fixture),
+            counted("tollgate_proxy_stage_seconds_count", &stage),
             1,
-            "{fixture:?}"
+            "{stage:?}"
         );
     }
     let charged = counted("tollgate_proxy_charged_nanos_total", &[]);

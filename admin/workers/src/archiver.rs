@@ -67,21 +67,21 @@ struct Rule {
 /// Archives until the server stops. Several servers may archive concurrently: of those that move the same entries, one
 /// succeeds.
 pub(super) async fn run(worker: Archiver, stopping: watch::Receiver<bool>) {
-    let mut memory = ArchiverState::default();
+    let mut state = ArchiverState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&worker.context).await {
-        let archived = run_round(&worker, &mut memory).await;
+        let archived = run_round(&worker, &mut state).await;
         worker.context.record(Worker::Archiver, archived);
     }
 }
 
 /// Fails only because of the store. A chain that cannot be archived is logged and counted.
-async fn run_round(worker: &Archiver, memory: &mut ArchiverState) -> Result<(), StoreError> {
+async fn run_round(worker: &Archiver, state: &mut ArchiverState) -> Result<(), StoreError> {
     let batch = Batch::new(&worker.context.store);
-    if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
-        batch.note(memory.rotation.renew(&worker.context.store).await);
+    if state.rounds.is_multiple_of(ACCOUNTS_EVERY) {
+        batch.note(state.rotation.renew(&worker.context.store).await);
     }
-    memory.rounds = memory.rounds.wrapping_add(1);
+    state.rounds = state.rounds.wrapping_add(1);
     let rule = Rule {
         now_ms: server_clock::now_ms(&worker.context.store).await?,
         after_days: worker.audit.archive_after_days,
@@ -89,7 +89,7 @@ async fn run_round(worker: &Archiver, memory: &mut ArchiverState) -> Result<(), 
         segment_entries: worker.audit.segment_entries,
         text_max: worker.context.store.budgets().limit(Budget::AuditText) / 2,
     };
-    let full = with_work(memory, rule, &batch).await;
+    let full = with_work(state, rule, &batch).await;
     worker.context.metrics.archiving_waiting.set(level(full.len()));
     let moving = stream::iter(full).map(async |realm| {
         let moved = archive(worker, &realm, rule).await;
@@ -99,14 +99,14 @@ async fn run_round(worker: &Archiver, memory: &mut ArchiverState) -> Result<(), 
     while let Some((realm, moved)) = moving.next().await {
         match moved {
             Ok(()) => {
-                memory.paused.resume(&realm);
+                state.paused.resume(&realm);
             }
             Err(error) if error.is_server_failure() => batch.failed(Some(realm.bucket()), error),
             Err(error) => {
                 worker.context.metrics.archiving_failed.inc();
                 let (account, mode) = (realm.account(), realm.mode());
                 tracing::error!(account, %mode, error = %error_chain(&error), "a chain cannot be archived; nothing left the store");
-                memory.paused.pause(realm, AFTER_FAILURE);
+                state.paused.pause(realm, AFTER_FAILURE);
             }
         }
     }
@@ -114,8 +114,8 @@ async fn run_round(worker: &Archiver, memory: &mut ArchiverState) -> Result<(), 
 }
 
 /// Returns the chains with work to do, among the reachable accounts of this round.
-async fn with_work(memory: &mut ArchiverState, rule: Rule, batch: &Batch<'_>) -> Vec<Realm> {
-    let accounts = memory.rotation.next(ACCOUNTS);
+async fn with_work(state: &mut ArchiverState, rule: Rule, batch: &Batch<'_>) -> Vec<Realm> {
+    let accounts = state.rotation.next(ACCOUNTS);
     let realms = accounts
         .iter()
         .flat_map(|account| Mode::ALL.map(|mode| Realm::new(account, mode)));
@@ -126,7 +126,7 @@ async fn with_work(memory: &mut ArchiverState, rule: Rule, batch: &Batch<'_>) ->
     for realm in realms {
         let mut part = answers.split(ArchiveBacklog::READS);
         let backlog = ArchiveBacklog::from_answers(&mut part);
-        if backlog.is_some_and(|backlog| rule.has_work(&backlog)) && !memory.paused.is_paused(&realm) {
+        if backlog.is_some_and(|backlog| rule.has_work(&backlog)) && !state.paused.is_paused(&realm) {
             full.push(realm);
         }
     }

@@ -68,20 +68,20 @@ struct Known {
 
 /// Writes checkpoints until the server stops. Several servers may do so concurrently.
 pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
-    let mut memory = CheckpointerState::default();
+    let mut state = CheckpointerState::default();
     let mut rounds = Rounds::new(stopping, worker.every);
     let mut is_well = true;
     while rounds
         .next_of(&worker.context, Worker::Checkpointer, is_well)
         .await
     {
-        let written = run_round(&worker, &mut memory).await;
+        let written = run_round(&worker, &mut state).await;
         match &written {
             Ok(()) => worker
                 .context
                 .metrics
                 .checkpoints_failing
-                .set(level(memory.failing.len())),
+                .set(level(state.failing.len())),
             Err(_) => worker.context.metrics.checkpoints_failed.inc(),
         }
         is_well = written.is_ok();
@@ -89,14 +89,14 @@ pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
     }
 }
 
-async fn run_round(worker: &Checkpointer, memory: &mut CheckpointerState) -> Result<(), KeyError> {
+async fn run_round(worker: &Checkpointer, state: &mut CheckpointerState) -> Result<(), KeyError> {
     let batch = Batch::new(&worker.context.store);
     if let Some(ids) = batch.note(Account::ids(&worker.context.store).await) {
-        memory.accounts = ids;
+        state.accounts = ids;
     }
     let mut grown = Vec::new();
-    for ids in memory.accounts.chunks(ACCOUNTS_AT_ONCE) {
-        grown.extend(changed(memory, &batch, ids).await);
+    for ids in state.accounts.chunks(ACCOUNTS_AT_ONCE) {
+        grown.extend(changed(state, &batch, ids).await);
     }
     if grown.is_empty() {
         return Ok(batch.end()?);
@@ -105,7 +105,7 @@ async fn run_round(worker: &Checkpointer, memory: &mut CheckpointerState) -> Res
     let known: Vec<(Realm, Known)> = grown
         .into_iter()
         .map(|chain| {
-            let known = memory.known.get(&chain).cloned().unwrap_or_default();
+            let known = state.known.get(&chain).cloned().unwrap_or_default();
             (chain, known)
         })
         .collect();
@@ -115,13 +115,13 @@ async fn run_round(worker: &Checkpointer, memory: &mut CheckpointerState) -> Res
     });
     let mut updates = std::pin::pin!(updates.buffer_unordered(AT_ONCE));
     while let Some((chain, updated)) = updates.next().await {
-        record_outcome(worker, memory, chain, updated);
+        record_outcome(worker, state, chain, updated);
     }
     Ok(batch.end()?)
 }
 
 /// Returns the reachable chains whose size differs from that of their last checkpoint.
-async fn changed(memory: &CheckpointerState, batch: &Batch<'_>, ids: &[String]) -> Vec<Realm> {
+async fn changed(state: &CheckpointerState, batch: &Batch<'_>, ids: &[String]) -> Vec<Realm> {
     let fields = Mode::ALL.map(|mode| ModeField::AuditSeq.name(mode));
     let mut answers = batch.many(&Read::for_accounts(ids, &fields)).await;
     let mut found = Vec::new();
@@ -131,7 +131,7 @@ async fn changed(memory: &CheckpointerState, batch: &Batch<'_>, ids: &[String]) 
         for (mode, size) in Mode::ALL.into_iter().zip(sizes) {
             let chain = Realm::new(id, mode);
             // Each is checked once after a start, also when it has no entries left.
-            if memory.known.get(&chain).map(|known| known.size) != Some(size.unwrap_or(0)) {
+            if state.known.get(&chain).map(|known| known.size) != Some(size.unwrap_or(0)) {
                 found.push(chain);
             }
         }
@@ -212,15 +212,15 @@ async fn put(
 
 fn record_outcome(
     worker: &Checkpointer,
-    memory: &mut CheckpointerState,
+    state: &mut CheckpointerState,
     chain: Realm,
     updated: Result<(Known, bool), NotSigned>,
 ) {
     let error = match updated {
         Ok((known, is_new)) => {
             worker.context.metrics.checkpoints.inc_by(u64::from(is_new));
-            memory.failing.remove(&chain);
-            memory.known.insert(chain, known);
+            state.failing.remove(&chain);
+            state.known.insert(chain, known);
             return;
         }
         Err(error) => error,
@@ -232,9 +232,9 @@ fn record_outcome(
     }
     let (account, mode) = (chain.account(), chain.mode());
     // It is retried in every round, but logged once, and again when a failure becomes a refusal or the reverse.
-    if memory.failing.get(&chain) != Some(&is_tampering) {
+    if state.failing.get(&chain) != Some(&is_tampering) {
         tracing::error!(account, %mode, error = %error_chain(&error), "the checkpoint of a chain stays as it is");
-        memory.failing.insert(chain, is_tampering);
+        state.failing.insert(chain, is_tampering);
     }
 }
 

@@ -52,10 +52,10 @@ struct Count {
 
 /// Counts until the server stops, also while the store cannot be trusted. Every server counts for its own metrics.
 pub(super) async fn run(context: Arc<Context>, webhooks: Arc<Webhooks>, stopping: watch::Receiver<bool>) {
-    let mut memory = CollectorState::default();
+    let mut state = CollectorState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next().await {
-        match run_round(&context, &webhooks, &mut memory).await {
+        match run_round(&context, &webhooks, &mut state).await {
             Ok(()) => context.metrics.record_round(Worker::GaugeCollector),
             Err(error) => {
                 context.metrics.open_items.failed.inc();
@@ -68,7 +68,7 @@ pub(super) async fn run(context: Arc<Context>, webhooks: Arc<Webhooks>, stopping
 async fn run_round(
     context: &Context,
     webhooks: &Webhooks,
-    memory: &mut CollectorState,
+    state: &mut CollectorState,
 ) -> Result<(), StoreError> {
     let store = &context.store;
     let now_ms = server_clock::now_ms(store).await?;
@@ -77,7 +77,7 @@ async fn run_round(
     for some in buckets.chunks(BUCKETS_AT_ONCE) {
         count_buckets(store, some, &mut count).await?;
     }
-    count_approvals(store, memory).await?;
+    count_approvals(store, state).await?;
     let metrics = &context.metrics.open_items;
     let since = |at_ms: Option<u64>| {
         let ms = at_ms.map_or(0, |at_ms| now_ms.saturating_sub(at_ms));
@@ -89,7 +89,7 @@ async fn run_round(
     metrics.overdue.set(since(count.due_ms));
     metrics
         .approvals
-        .set(level(memory.approvals.values().sum::<u64>()));
+        .set(level(state.approvals.values().sum::<u64>()));
     webhooks.metrics.waiting.set(level(count.deliveries));
     Ok(())
 }
@@ -138,20 +138,20 @@ impl Count {
     }
 }
 
-async fn count_approvals(store: &Store, memory: &mut CollectorState) -> Result<(), StoreError> {
-    memory.rotation.renew(store).await?;
-    let accounts = memory.rotation.next(ACCOUNTS);
-    let state = IntentIndex::State(IntentState::PendingApproval.as_str());
+async fn count_approvals(store: &Store, state: &mut CollectorState) -> Result<(), StoreError> {
+    state.rotation.renew(store).await?;
+    let accounts = state.rotation.next(ACCOUNTS);
+    let pending = IntentIndex::State(IntentState::PendingApproval.as_str());
     let reads = accounts.iter().flat_map(|account| {
         let keys = AccountKeys::new(account);
-        Mode::ALL.map(|mode| Read::sorted_length(keys.bucket(), keys.in_mode(mode).intents(state)))
+        Mode::ALL.map(|mode| Read::sorted_length(keys.bucket(), keys.in_mode(mode).intents(pending)))
     });
     let mut answers = store.many(&reads.collect::<Vec<_>>()).await?;
     for account in accounts {
         let waiting: u64 = Mode::ALL.iter().map(|_| answers.read::<u64>().unwrap_or(0)).sum();
         match waiting {
-            0 => memory.approvals.remove(&account),
-            waiting => memory.approvals.insert(account, waiting),
+            0 => state.approvals.remove(&account),
+            waiting => state.approvals.insert(account, waiting),
         };
     }
     Ok(())

@@ -45,33 +45,33 @@ pub(super) async fn refresh_copy(
 /// Runs the guard until the server stops. `guard_share` is the share of the store's memory from which on it counts as
 /// nearly full.
 pub(super) async fn run(context: Arc<Context>, guard_share: f64, stopping: watch::Receiver<bool>) {
-    let mut memory = GuardState::default();
+    let mut state = GuardState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&context).await {
-        let done = run_round(&context, guard_share, &mut memory).await;
+        let done = run_round(&context, guard_share, &mut state).await;
         context.record(Worker::Guard, done);
     }
 }
 
-async fn run_round(context: &Context, guard_share: f64, memory: &mut GuardState) -> Result<(), StoreError> {
+async fn run_round(context: &Context, guard_share: f64, state: &mut GuardState) -> Result<(), StoreError> {
     // First, and written at once: the rest takes longer, and fails while a server of the store is unreachable.
-    let unwitnessed = memory.lost.check_next(&context.store).await;
-    memory.list.lost = memory.lost.next();
+    let unwitnessed = state.lost.check_next(&context.store).await;
+    state.list.lost = state.lost.next();
     let metrics = &context.metrics.room;
-    metrics.lost_accounts.set(level(memory.lost.count() as u64));
-    let written = memory.write_list(&context.store).await;
+    metrics.lost_accounts.set(level(state.lost.count() as u64));
+    let written = state.write_list(&context.store).await;
     lost::update_witnesses(&context.store, unwitnessed).await;
     written?;
-    let mut room = memory.usage.read_next(&context.store, guard_share).await?;
-    if !memory.usage.is_complete() {
+    let mut room = state.usage.read_next(&context.store, guard_share).await?;
+    if !state.usage.is_complete() {
         // Accounts that another server refuses stay refused until this one has read them.
         let written = refused::read(&context.store).await?;
         room.extend(written.room);
     }
-    memory.list.room = room;
-    metrics.refused_accounts.set(level(memory.list.room.len() as u64));
-    memory.usage.set_metrics(metrics);
-    memory.write_list(&context.store).await
+    state.list.room = room;
+    metrics.refused_accounts.set(level(state.list.room.len() as u64));
+    state.usage.set_metrics(metrics);
+    state.write_list(&context.store).await
 }
 
 impl GuardState {

@@ -47,30 +47,30 @@ struct IntentArchiverState {
 /// Archives until the server stops. Several servers may do so concurrently: of those that move the same intents, one
 /// succeeds.
 pub(super) async fn run(worker: IntentArchiver, stopping: watch::Receiver<bool>) {
-    let mut memory = IntentArchiverState::default();
+    let mut state = IntentArchiverState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&worker.context).await {
-        let archived = run_round(&worker, &mut memory).await;
+        let archived = run_round(&worker, &mut state).await;
         worker.context.record(Worker::IntentArchiver, archived);
     }
 }
 
 /// Fails only because of the store. An archive that fails is logged and counted.
-async fn run_round(worker: &IntentArchiver, memory: &mut IntentArchiverState) -> Result<(), StoreError> {
+async fn run_round(worker: &IntentArchiver, state: &mut IntentArchiverState) -> Result<(), StoreError> {
     let batch = Batch::new(&worker.context.store);
-    batch.note(memory.rotation.renew(&worker.context.store).await);
+    batch.note(state.rotation.renew(&worker.context.store).await);
     let age = Age {
         now_ms: server_clock::now_ms(&worker.context.store).await?,
         after_ms: worker.after_days.saturating_mul(DAY_MS),
         gather_ms: GATHER_DAYS * DAY_MS,
     };
-    for account in &memory.rotation.next(ACCOUNTS) {
+    for account in &state.rotation.next(ACCOUNTS) {
         for realm in Mode::ALL.map(|mode| Realm::new(account, mode)) {
             let (bucket, mode) = (realm.bucket(), realm.mode());
             if batch.is_unreachable(bucket) {
                 continue;
             }
-            match archive(worker, &mut memory.passed, &realm, age).await {
+            match archive(worker, &mut state.passed, &realm, age).await {
                 Ok(()) => {}
                 Err(error) if error.is_server_failure() => batch.failed(Some(bucket), error),
                 Err(error) => {

@@ -112,31 +112,31 @@ impl SealerState {
 
 /// Seals until the server stops. Several servers may do so concurrently.
 pub(super) async fn run(worker: TrailSealer, stopping: watch::Receiver<bool>) {
-    let mut memory = SealerState::default();
+    let mut state = SealerState::default();
     let mut rounds = Rounds::new(stopping, worker.every);
     let mut is_well = true;
     while rounds.next_of(&worker.context, Worker::Sealer, is_well).await {
-        let sealed = run_round(&worker, &mut memory).await;
+        let sealed = run_round(&worker, &mut state).await;
         if sealed.is_err() {
             worker.context.metrics.seals_failed.inc();
         }
-        memory.set_metrics(&worker.context.metrics);
+        state.set_metrics(&worker.context.metrics);
         is_well = sealed.is_ok();
         worker.context.record(Worker::Sealer, sealed);
     }
 }
 
-async fn run_round(worker: &TrailSealer, memory: &mut SealerState) -> Result<(), StoreError> {
+async fn run_round(worker: &TrailSealer, state: &mut SealerState) -> Result<(), StoreError> {
     let batch = Batch::new(&worker.context.store);
-    if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
-        batch.note(memory.rotation.renew(&worker.context.store).await);
+    if state.rounds.is_multiple_of(ACCOUNTS_EVERY) {
+        batch.note(state.rotation.renew(&worker.context.store).await);
     }
-    memory.rounds = memory.rounds.wrapping_add(1);
-    let now_ms = match memory.coalescing {
+    state.rounds = state.rounds.wrapping_add(1);
+    let now_ms = match state.coalescing {
         true => batch.note(server_clock::now_ms(&worker.context.store).await),
         false => None,
     };
-    let grown = find_grown(memory, &batch, now_ms).await;
+    let grown = find_grown(state, &batch, now_ms).await;
     let sealing = stream::iter(grown).map(async |chain| {
         let sealed = seal(worker, &chain).await;
         (chain, sealed)
@@ -145,15 +145,15 @@ async fn run_round(worker: &TrailSealer, memory: &mut SealerState) -> Result<(),
     while let Some((Grown { chain, last, .. }, sealed)) = sealing.next().await {
         match sealed {
             Ok(seq) => {
-                memory.sealed_to(&chain, seq, last);
-                memory.failing.remove(&chain);
-                memory.sealed.insert(chain, seq);
+                state.sealed_to(&chain, seq, last);
+                state.failing.remove(&chain);
+                state.sealed.insert(chain, seq);
             }
             Err(error) => {
                 worker.context.metrics.seals_failed.inc();
-                memory.failed(&chain, last);
+                state.failed(&chain, last);
                 // It is retried in every round, but logged once.
-                if memory.failing.insert(chain.clone()) {
+                if state.failing.insert(chain.clone()) {
                     let (account, mode) = (chain.account(), chain.mode());
                     tracing::error!(account, %mode, error = %error_chain(&error), "a chain cannot be sealed");
                 }
@@ -195,29 +195,29 @@ const FIELDS: [ModeField; 4] = [
 ];
 
 /// Returns the accounts of this round: the busy ones, those with webhooks, and those whose turn it is.
-fn accounts_of_round(memory: &mut SealerState) -> Vec<String> {
-    let mut accounts: Vec<String> = memory.busy.keys().cloned().collect();
-    for _ in 0..WEBHOOK_ACCOUNTS.min(memory.webhook_order.len()) {
-        memory.webhook_order.rotate_left(1);
-        let fresh = |account: &&String| !memory.busy.contains_key(*account);
-        accounts.extend(memory.webhook_order.back().filter(fresh).cloned());
+fn accounts_of_round(state: &mut SealerState) -> Vec<String> {
+    let mut accounts: Vec<String> = state.busy.keys().cloned().collect();
+    for _ in 0..WEBHOOK_ACCOUNTS.min(state.webhook_order.len()) {
+        state.webhook_order.rotate_left(1);
+        let fresh = |account: &&String| !state.busy.contains_key(*account);
+        accounts.extend(state.webhook_order.back().filter(fresh).cloned());
     }
-    let mut others = memory.rotation.next(ACCOUNTS);
-    others.retain(|account| !memory.busy.contains_key(account) && !memory.with_webhooks.contains(account));
+    let mut others = state.rotation.next(ACCOUNTS);
+    others.retain(|account| !state.busy.contains_key(account) && !state.with_webhooks.contains(account));
     accounts.extend(others);
     accounts
 }
 
 /// Returns the reachable chains with more lines than were sealed at the last read, or with events that were not
 /// dispatched, including coalesced ones whose minute is over at `now_ms` (none are without it).
-async fn find_grown(memory: &mut SealerState, batch: &Batch<'_>, now_ms: Option<u64>) -> Vec<Grown> {
-    let accounts = accounts_of_round(memory);
+async fn find_grown(state: &mut SealerState, batch: &Batch<'_>, now_ms: Option<u64>) -> Vec<Grown> {
+    let accounts = accounts_of_round(state);
     let fields = Mode::ALL
         .map(|mode| FIELDS.map(|field| field.name(mode)))
         .concat();
     let mut answers = batch.many(&Read::for_accounts(&accounts, &fields)).await;
     let mut grown = Vec::new();
-    memory.coalescing = false;
+    state.coalescing = false;
     for account in accounts {
         let found: Option<Vec<Option<u64>>> = answers.read();
         let Some(found) = found else { continue };
@@ -226,8 +226,8 @@ async fn find_grown(memory: &mut SealerState, batch: &Batch<'_>, now_ms: Option<
         for (mode, found) in Mode::ALL.into_iter().zip(found.chunks_exact(FIELDS.len())) {
             let [last, webhooks, dispatched] = [0, 1, 2].map(|at| found[at].unwrap_or(0));
             let chain = Realm::new(&account, mode);
-            let sealed = memory.sealed.get(&chain).copied();
-            memory.coalescing |= found[3].is_some();
+            let sealed = state.sealed.get(&chain).copied();
+            state.coalescing |= found[3].is_some();
             let minute = found[3].map(|number| Minute {
                 number,
                 waits: true,
@@ -246,17 +246,17 @@ async fn find_grown(memory: &mut SealerState, batch: &Batch<'_>, now_ms: Option<
                 });
             }
         }
-        if has_webhooks && memory.with_webhooks.insert(account.clone()) {
-            memory.webhook_order.push_back(account.clone());
-        } else if !has_webhooks && memory.with_webhooks.remove(&account) {
-            memory.webhook_order.retain(|other| *other != account);
+        if has_webhooks && state.with_webhooks.insert(account.clone()) {
+            state.webhook_order.push_back(account.clone());
+        } else if !has_webhooks && state.with_webhooks.remove(&account) {
+            state.webhook_order.retain(|other| *other != account);
         }
         if grown.len() > before {
-            memory.busy.insert(account, 0);
-        } else if let Some(quiet) = memory.busy.get_mut(&account) {
+            state.busy.insert(account, 0);
+        } else if let Some(quiet) = state.busy.get_mut(&account) {
             *quiet += 1;
             if *quiet > QUIET_ROUNDS {
-                memory.busy.remove(&account);
+                state.busy.remove(&account);
             }
         }
     }
@@ -270,20 +270,14 @@ mod tests {
     #[test]
     fn of_a_chain_whose_end_was_never_read_no_line_counts_as_unsealed() {
         let chain = Realm::new("acct_0", Mode::Live);
-        let mut memory = SealerState::default();
-        let count = |memory: &SealerState| {
-            memory
-                .behind
-                .values()
-                .map(|(lines, _)| *lines)
-                .collect::<Vec<_>>()
-        };
-        memory.failed(&chain, 1_000_000);
-        assert_eq!(count(&memory), [0], "its time counts, its lines are unknown");
-        memory.sealed.insert(chain.clone(), 999_990);
-        memory.failed(&chain, 1_000_000);
-        assert_eq!(count(&memory), [10]);
-        memory.sealed_to(&chain, 1_000_000, 1_000_000);
-        assert!(memory.behind.is_empty());
+        let mut state = SealerState::default();
+        let count = |state: &SealerState| state.behind.values().map(|(lines, _)| *lines).collect::<Vec<_>>();
+        state.failed(&chain, 1_000_000);
+        assert_eq!(count(&state), [0], "its time counts, its lines are unknown");
+        state.sealed.insert(chain.clone(), 999_990);
+        state.failed(&chain, 1_000_000);
+        assert_eq!(count(&state), [10]);
+        state.sealed_to(&chain, 1_000_000, 1_000_000);
+        assert!(state.behind.is_empty());
     }
 }

@@ -76,34 +76,34 @@ struct UnconfirmedNotice {
 
 /// Watches until the server stops.
 pub(super) async fn run(context: Arc<Context>, plans: Arc<ArcSwap<Plans>>, stopping: watch::Receiver<bool>) {
-    let mut memory = WatcherState::default();
+    let mut state = WatcherState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&context).await {
-        let watched = run_round(&context, &plans.load_full(), &mut memory).await;
+        let watched = run_round(&context, &plans.load_full(), &mut state).await;
         if watched.is_err() {
             context.metrics.thresholds.failed.inc();
         }
-        let sums = memory.reached.values().fold(Counts::default(), sum);
+        let sums = state.reached.values().fold(Counts::default(), sum);
         let count = |watched: Watched, threshold: Threshold| sums[watched as usize][threshold as usize];
         context.metrics.thresholds.set(count);
         context.record(Worker::ThresholdWatcher, watched);
     }
 }
 
-async fn run_round(context: &Context, plans: &Plans, memory: &mut WatcherState) -> Result<(), StoreError> {
+async fn run_round(context: &Context, plans: &Plans, state: &mut WatcherState) -> Result<(), StoreError> {
     let store = &context.store;
-    memory.rotation.renew(store).await?;
+    state.rotation.renew(store).await?;
     let at_ms = server_clock::now_ms(store).await?;
-    find_changed(store, plans, memory, Period::at(at_ms)).await?;
+    find_changed(store, plans, state, Period::at(at_ms)).await?;
     let mut agents = 0;
     while agents < AGENTS_MAX
-        && let Some(account) = memory.due.pop_front()
-        && let Some(basis) = memory.changed.remove(&account)
+        && let Some(account) = state.due.pop_front()
+        && let Some(basis) = state.changed.remove(&account)
     {
         // An account that cannot be read now is found again in its next turn.
         let (read, usages) = usages(store, &account, &basis, at_ms).await?;
-        notice(context, &mut memory.unconfirmed, &account, &usages, at_ms).await?;
-        memory.keep(account, basis, &usages);
+        notice(context, &mut state.unconfirmed, &account, &usages, at_ms).await?;
+        state.keep(account, basis, &usages);
         agents += read;
     }
     Ok(())
@@ -132,10 +132,10 @@ impl WatcherState {
 async fn find_changed(
     store: &Store,
     plans: &Plans,
-    memory: &mut WatcherState,
+    state: &mut WatcherState,
     period: Period,
 ) -> Result<(), StoreError> {
-    let accounts = memory.rotation.next(ACCOUNTS);
+    let accounts = state.rotation.next(ACCOUNTS);
     let fields = ["version", "plan"].map(str::to_owned);
     let reads = Read::for_accounts(&accounts, &fields);
     let mut answers = store.many(&reads).await?;
@@ -150,8 +150,8 @@ async fn find_changed(
             day: period.day,
             tracked_limit,
         };
-        if memory.is_changed(&account, &basis) && memory.changed.insert(account.clone(), basis).is_none() {
-            memory.due.push_back(account);
+        if state.is_changed(&account, &basis) && state.changed.insert(account.clone(), basis).is_none() {
+            state.due.push_back(account);
         }
     }
     Ok(())

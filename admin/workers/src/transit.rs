@@ -47,19 +47,19 @@ impl Remaining {
 
 /// Delivers until the server stops. Several servers, and requests, may do so concurrently: everything arrives once.
 pub(super) async fn run(context: Arc<Context>, stopping: watch::Receiver<bool>) {
-    let memory = NoRoomAccounts::default();
+    let no_room_accounts = NoRoomAccounts::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&context).await {
-        let delivered = run_round(&context, &memory).await;
+        let delivered = run_round(&context, &no_room_accounts).await;
         context.record(Worker::Transit, delivered);
     }
 }
 
 /// Performs one round over the reachable buckets.
-async fn run_round(context: &Context, memory: &NoRoomAccounts) -> Result<(), StoreError> {
+async fn run_round(context: &Context, no_room_accounts: &NoRoomAccounts) -> Result<(), StoreError> {
     let batch = Batch::new(&context.store);
-    let buckets =
-        stream::iter(Bucket::all()).map(|bucket| batch.run(bucket, deliver_waiting(context, bucket, memory)));
+    let buckets = stream::iter(Bucket::all())
+        .map(|bucket| batch.run(bucket, deliver_waiting(context, bucket, no_room_accounts)));
     let left = buckets.buffer_unordered(AT_ONCE);
     let left = left
         .fold(Remaining::default(), async |sum, left| {
@@ -78,10 +78,10 @@ async fn run_round(context: &Context, memory: &NoRoomAccounts) -> Result<(), Sto
 async fn deliver_waiting(
     context: &Context,
     bucket: Bucket,
-    memory: &NoRoomAccounts,
+    no_room_accounts: &NoRoomAccounts,
 ) -> Result<Remaining, StoreError> {
     let now = Instant::now();
-    let mut known = memory.take(bucket);
+    let mut known = no_room_accounts.take(bucket);
     let waiting = Transit::waiting(&context.store, bucket, |id| known.is_due(id, now)).await?;
     known.retain(&waiting.ids);
     let mut left = waiting.ids.len() as u64;
@@ -117,7 +117,7 @@ async fn deliver_waiting(
         }
     }
     let no_room = known.counts();
-    memory.keep(bucket, known);
+    no_room_accounts.keep(bucket, known);
     let stuck = left.saturating_sub(no_room.iter().sum());
     Ok(Remaining { stuck, no_room })
 }

@@ -50,7 +50,7 @@ fn invite() -> Doc {
     let body = Body::new("NewInvitation")
         .required("email", example_email(), "E-mail address of the invited person.")
         .required("role", is("RoleName"), "Role of the new user.");
-    Doc::new("POST /user/invitations", "invite", "Invite example_email")
+    Doc::new("POST /user/invitations", "invite", "Invite somebody")
         .description("Only this answer contains the link; send it yourself. It works once, for seven days, as long as its creator is an owner.")
         .request_body(body)
         .response::<InvitationCreated<'_>>(200, "The invitation with its link.")

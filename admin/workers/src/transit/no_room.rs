@@ -101,20 +101,20 @@ mod tests {
     #[test]
     fn rows_are_counted_by_mode_and_forgotten_with_their_end() {
         let now = Instant::now();
-        let memory = NoRoomAccounts::default();
+        let no_room_accounts = NoRoomAccounts::default();
         let bucket = Bucket::all().next().unwrap();
-        let mut rows = memory.take(bucket);
+        let mut rows = no_room_accounts.take(bucket);
         for (id, mode) in [("a", Mode::Test), ("b", Mode::Live), ("c", Mode::Test)] {
             rows.refused(id, mode, now);
         }
         assert_eq!(rows.counts(), [1, 2]);
-        memory.keep(bucket, rows);
-        let mut rows = memory.take(bucket);
+        no_room_accounts.keep(bucket, rows);
+        let mut rows = no_room_accounts.take(bucket);
         rows.retain(&["a".to_owned(), "c".to_owned(), "d".to_owned()]);
         assert_eq!(rows.counts(), [0, 2]);
         rows.forget("a");
         assert_eq!(rows.counts(), [0, 1]);
         assert!(rows.is_due("a", now) && !rows.is_due("c", now));
-        assert_eq!(memory.take(bucket).counts(), [0, 0], "it was taken out");
+        assert_eq!(no_room_accounts.take(bucket).counts(), [0, 0], "it was taken out");
     }
 }
