@@ -3,16 +3,15 @@
 
 use crate::problem::{Code, Problem};
 use axum::http::header::RETRY_AFTER;
-use keyed_limit::{KeyedLimiter, Queued};
-use std::sync::Arc;
+use keyed_limit::{KeyedLimiter, Queued, Share, Shares};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 /// Maximum number of concurrent large reads of an account, files that are being sent included.
 const AT_ONCE: usize = 2;
-/// Maximum number of those at work for all accounts; a file that is being sent is not counted, since its reader could
-/// be slow.
+/// Maximum number of those at work for all accounts, of which each [leaves more than it has](keyed_limit::may_take); a file
+/// that is being sent is not counted, since its reader could be slow.
 const AT_WORK: usize = 4;
 /// Maximum number of large reads of an account with those that wait. Each holds a connection.
 const WAITING_MAX: usize = 32;
@@ -25,7 +24,7 @@ const RETRY: &str = "5";
 #[derive(Debug)]
 pub struct LargeReads {
     accounts: KeyedLimiter,
-    at_work: Arc<Semaphore>,
+    at_work: Shares,
     /// Longest wait for a permit.
     wait: Duration,
 }
@@ -34,14 +33,14 @@ pub struct LargeReads {
 #[derive(Debug)]
 pub struct LargeRead {
     _of_account: (OwnedSemaphorePermit, Queued),
-    _at_work: Option<OwnedSemaphorePermit>,
+    _at_work: Option<Share>,
 }
 
 impl Default for LargeReads {
     fn default() -> Self {
         Self {
             accounts: KeyedLimiter::new(AT_ONCE, WAITING_MAX),
-            at_work: Arc::new(Semaphore::new(AT_WORK)),
+            at_work: Shares::new(AT_WORK, AT_ONCE),
             wait: WAIT_MAX,
         }
     }
@@ -57,8 +56,8 @@ impl LargeReads {
         let queued = self.accounts.enter(account).map_err(|_full| account_busy())?;
         let permit = timeout_at(until, queued.acquire()).await.ok().flatten();
         let permit = permit.ok_or_else(account_busy)?;
-        let at_work = timeout_at(until, Arc::clone(&self.at_work).acquire_owned()).await;
-        let at_work = at_work.ok().and_then(Result::ok).ok_or_else(|| {
+        let at_work = timeout_at(until, self.at_work.take(account)).await;
+        let at_work = at_work.ok().flatten().ok_or_else(|| {
             let message = "This server is busy with other large reads. Try again shortly.";
             Problem::new(Code::ServiceUnavailable, message).header(RETRY_AFTER, RETRY)
         })?;
@@ -105,19 +104,30 @@ mod tests {
     async fn an_account_leaves_reads_to_others() {
         let reads = large_reads(Duration::from_millis(20));
         let mut held = Vec::new();
-        for account in ["acct_1", "acct_1", "acct_2", "acct_2"] {
+        for account in ["acct_1", "acct_1", "acct_2", "acct_3"] {
             held.push(reads.begin(account).await.unwrap());
         }
         assert_eq!(refused(&reads, "acct_1").await, Code::Conflict);
-        assert_eq!(refused(&reads, "acct_3").await, Code::ServiceUnavailable);
+        assert_eq!(refused(&reads, "acct_2").await, Code::ServiceUnavailable);
+        assert_eq!(refused(&reads, "acct_4").await, Code::ServiceUnavailable);
         // A file that is being sent counts for its account alone.
         let sent = held.remove(0).sending();
-        drop(reads.begin("acct_3").await.unwrap());
+        drop(reads.begin("acct_4").await.unwrap());
         assert_eq!(refused(&reads, "acct_1").await, Code::Conflict);
-        drop(sent);
+        drop((sent, held.pop()));
         drop(reads.begin("acct_1").await.unwrap());
         drop(held);
         assert_eq!(reads.accounts.names(), 0, "nothing is remembered");
+    }
+
+    #[tokio::test]
+    async fn two_accounts_leave_a_read_to_the_next() {
+        let reads = large_reads(Duration::from_millis(20));
+        let mut held = Vec::new();
+        for account in ["acct_1", "acct_1", "acct_2", "acct_2"] {
+            held.extend(reads.begin(account).await);
+        }
+        assert!(reads.begin("acct_3").await.is_ok());
     }
 
     #[tokio::test]

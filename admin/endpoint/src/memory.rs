@@ -1,6 +1,7 @@
 //! Memory of request bodies, and of answers, within limits for all accounts together.
 //!
-//! All of an account have a share of the memory, and all of one caller have a share of that.
+//! All of an account have a share of the memory, and all of one caller have a share of that. No account takes more than
+//! it leaves free, so that several accounts together never take all.
 
 use crate::problem::{Code, Problem};
 use axum::http::header::RETRY_AFTER;
@@ -124,7 +125,8 @@ impl Reserved {
         if let Some(message) = message {
             return Err(Problem::new(Code::ApiKeyRateLimited, message).header(RETRY_AFTER, "1"));
         }
-        if taken.total + more > max {
+        let own = of(&taken.by_account, &self.account);
+        if !leaves_enough(own, more, max - taken.total) {
             return Err(Problem::new(Code::ServiceUnavailable, of_all).header(RETRY_AFTER, "1"));
         }
         taken.total += more;
@@ -145,6 +147,11 @@ impl Drop for Reserved {
         give_back(&mut taken.by_account, &self.account, self.bytes);
         give_back(&mut taken.by_caller, &self.caller, self.bytes);
     }
+}
+
+/// Returns whether an account with `own` bytes leaves as much as it has if it takes `more` of the `free` ones.
+const fn leaves_enough(own: usize, more: usize, free: usize) -> bool {
+    own + more <= free.saturating_sub(more)
 }
 
 fn give_back(taken: &mut HashMap<Arc<str>, usize>, id: &Arc<str>, bytes: usize) {
@@ -205,16 +212,49 @@ mod tests {
         let mut all: Vec<_> = (0..5)
             .map(|n| Reserved::none(&memory, &format!("acct_{n}"), &format!("key_{n}")))
             .collect();
-        for reserved in &mut all[..4] {
+        for reserved in &mut all[..3] {
             reserved.grow(1000).unwrap();
         }
+        all[3].grow(500).unwrap();
+        assert_eq!(all[3].grow(1).unwrap_err().code(), Code::ServiceUnavailable);
+        all[4].grow(250).unwrap();
         assert_eq!(all[4].grow(1).unwrap_err().code(), Code::ServiceUnavailable);
         all.remove(0);
-        all[3].grow(1000).unwrap();
+        all[3].grow(375).unwrap();
         drop(all);
         assert_eq!(memory.taken(), 0);
         let taken = memory.taken.lock();
         assert!(taken.by_account.is_empty() && taken.by_caller.is_empty());
+    }
+
+    #[test]
+    fn an_account_leaves_as_much_as_it_has() {
+        for (own, more, free, may) in [
+            (0, 1, 2, true),
+            (0, 1, 1, false),
+            (3, 4, 11, true),
+            (3, 4, 10, false),
+            (0, 5, 4, false),
+        ] {
+            assert_eq!(leaves_enough(own, more, free), may, "{own} {more} {free}");
+        }
+    }
+
+    #[test]
+    fn accounts_together_leave_memory_to_the_next() {
+        let memory = SharedMemory::for_answers();
+        let greedy: Vec<_> = (0..100)
+            .map(|n| {
+                let mut reserved = Reserved::none(&memory, &format!("acct_{n}"), &format!("usr_{n}"));
+                while reserved.grow(16 << 10).is_ok() {}
+                reserved
+            })
+            .collect();
+        assert!(memory.taken() > ANSWERS_MAX / 2);
+        let mut last = Reserved::none(&memory, "acct_last", "usr_last");
+        last.grow(1024).unwrap();
+        drop(greedy);
+        last.grow(ANSWER_MAX - 1024).unwrap();
     }
 
     #[test]

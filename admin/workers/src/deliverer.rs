@@ -79,7 +79,7 @@ impl Slots {
     fn has_room(&self, endpoint: &Endpoint) -> bool {
         let of_account = self.accounts.get(endpoint.realm.account()).copied().unwrap_or(0);
         let failing_most = (self.all * FAILING_QUARTERS / 4).max(1);
-        self.busy.len() < self.all
+        keyed_limit::may_take(of_account, self.all.saturating_sub(self.busy.len()))
             && of_account < (self.all / ACCOUNT_PART).max(1)
             && (!self.is_failing(endpoint) || self.failing_busy < failing_most)
     }

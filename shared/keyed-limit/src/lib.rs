@@ -1,5 +1,9 @@
 //! Per-name concurrency limit with a bounded queue. Only names with requests are remembered.
 
+mod shares;
+
+pub use shares::{Share, Shares, may_take};
+
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;

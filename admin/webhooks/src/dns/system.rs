@@ -1,17 +1,17 @@
 //! Look-ups through the operating system, which can block a thread for half a minute and cannot be cancelled.
 //!
 //! Slow name servers must not use up the threads. So an account has only one look-up of a name at a time, which all its
-//! callers for that name share; each account has a share of the threads; and the number of concurrent names is bounded,
-//! first come first served.
+//! callers for that name share; each account has a share of the threads; and the number of concurrent names is bounded.
+//! No account takes as much of either [as it leaves](keyed_limit::may_take).
 
 use super::{Addresses, LOOKUP_TIMEOUT, Lookup, PendingLookup, Unresolved};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
+use keyed_limit::{Shares, may_take};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 /// Maximum number of names looked up concurrently, each on a thread; a quarter of the threads for blocking work.
@@ -27,17 +27,15 @@ const SHARES: usize = 8;
 #[derive(Debug, Clone)]
 pub struct System {
     under_way: UnderWay,
-    permits: Arc<Semaphore>,
-    /// Maximum number of threads of one account.
-    share: usize,
+    /// The threads, and how many one account may have.
+    threads: Shares,
 }
 
 /// The look-ups in progress, by account.
 type UnderWay = Arc<Mutex<HashMap<String, Account>>>;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Account {
-    permits: Arc<Semaphore>,
     names: HashMap<String, Name>,
 }
 
@@ -77,8 +75,7 @@ impl System {
     fn new(at_once: usize) -> Self {
         Self {
             under_way: Arc::default(),
-            permits: Arc::new(Semaphore::new(at_once)),
-            share: at_once / SHARES,
+            threads: Shares::new(at_once, at_once / SHARES),
         }
     }
 
@@ -93,15 +90,14 @@ impl System {
         if let Some(name_lookup) = own.and_then(|own| own.names.get(name)) {
             return name_lookup.pending_lookup();
         }
-        if all >= NAMES_MAX || own.is_some_and(|own| own.names.len() >= NAMES_MAX / SHARES) {
+        let of_account = own.map_or(0, |own| own.names.len());
+        if !may_take(of_account, NAMES_MAX.saturating_sub(all)) || of_account >= NAMES_MAX / SHARES {
             return PendingLookup::at_once(std::future::ready(Err(Unresolved::Busy)));
         }
-        let own = under_way.entry(account.to_owned()).or_insert_with(|| Account {
-            permits: Arc::new(Semaphore::new(self.share)),
-            names: HashMap::new(),
-        });
+        let own = under_way.entry(account.to_owned()).or_default();
         // A separate task: the thread continues when nobody waits any more, and must be counted until it is done.
-        let permit = permit(Arc::clone(&own.permits), Arc::clone(&self.permits));
+        let (threads, of_account) = (self.threads.clone(), account.to_owned());
+        let permit = async move { threads.take(of_account).await };
         let entry = Entry {
             under_way: Arc::clone(&self.under_way),
             account: account.to_owned(),
@@ -124,16 +120,6 @@ impl System {
         own.names.insert(name.to_owned(), name_lookup.clone());
         name_lookup.pending_lookup()
     }
-}
-
-/// Waits for a permit of the account, and then for one of the server.
-async fn permit(
-    account: Arc<Semaphore>,
-    server: Arc<Semaphore>,
-) -> (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>) {
-    // Neither semaphore is ever closed.
-    let of_account = account.acquire_owned().await.ok();
-    (of_account, server.acquire_owned().await.ok())
 }
 
 /// A name of an account in the table of look-ups in progress. It is removed at the end of its task, however that ends.
@@ -211,6 +197,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn accounts_together_leave_a_look_up_to_the_next() {
+        async fn endless(_name: String) -> Addresses {
+            std::future::pending().await
+        }
+        let system = System::for_registrations();
+        for account in 0..SHARES {
+            for name in 0..SHARES {
+                let _endless = system.joined(&format!("acct_{account}"), &format!("{name}.example"), endless);
+            }
+        }
+        for _ in 0..SHARES * SHARES {
+            tokio::task::yield_now().await;
+        }
+        let last = system.joined("acct_new", "a.example", endless);
+        tokio::task::yield_now().await;
+        assert!(last.begun.load(Ordering::Relaxed));
+    }
+
+    #[tokio::test]
     async fn registrations_have_fewer_threads_and_each_account_a_share() {
         static BEGUN: AtomicUsize = AtomicUsize::new(0);
         async fn never(_name: String) -> Addresses {
@@ -223,8 +228,13 @@ mod tests {
                 drop(system.joined(&account.to_string(), &format!("n{at}.example"), never));
             }
             tokio::task::yield_now().await; // by now every look-up that can begin has begun
-            let most = (account + 1) * REGISTRATIONS_AT_ONCE / SHARES;
-            assert_eq!(BEGUN.load(Ordering::SeqCst), most.min(REGISTRATIONS_AT_ONCE));
+            // The last two of the first eight accounts would have more than they leave.
+            let most = ((account + 1) * REGISTRATIONS_AT_ONCE / SHARES).min(14 + account.saturating_sub(6));
+            assert_eq!(
+                BEGUN.load(Ordering::SeqCst),
+                most.min(REGISTRATIONS_AT_ONCE),
+                "{account}"
+            );
         }
     }
 
@@ -277,6 +287,20 @@ mod tests {
                 assert_eq!(more("1").await, Ok(Vec::new()));
             }
         }
+        let all = || -> usize {
+            let under_way = system.under_way.lock();
+            under_way.values().map(|account| account.names.len()).sum()
+        };
+        assert_eq!(
+            all(),
+            NAMES_MAX - share / 2,
+            "the last one left as much as it has"
+        );
+        assert_eq!(more("another").await, Ok(Vec::new()));
+        for account in 0..share {
+            drop(system.joined(&format!("one-{account}"), "n.example", never));
+        }
+        assert_eq!(all(), NAMES_MAX);
         assert_eq!(more("another").await, Err(Unresolved::Busy), "of all");
     }
 }

@@ -31,6 +31,21 @@ async fn an_account_has_a_part_of_the_slots() {
 }
 
 #[tokio::test]
+async fn accounts_together_leave_a_slot_to_the_next() {
+    let (mut slots, mut turns) = (Slots::new(128), JoinSet::new());
+    for account in 0..8 {
+        for number in 0..20 {
+            let endpoint = endpoint(&format!("acct_{account}"), number);
+            if slots.has_room(&endpoint) {
+                let id = id(&mut turns).await;
+                slots.enter(id, endpoint);
+            }
+        }
+    }
+    assert!(slots.has_room(&endpoint("acct_new", 1)));
+}
+
+#[tokio::test]
 async fn failing_webhooks_leave_room_for_the_others() {
     let (mut slots, mut turns) = (Slots::new(16), JoinSet::new());
     let name = |number: usize| format!("acct_{number}");

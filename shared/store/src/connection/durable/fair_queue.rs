@@ -3,78 +3,53 @@
 //!
 //! First come, first served. Without it, the pool would let a new caller overtake waiting ones.
 
-use keyed_limit::{KeyedLimiter, Queued};
+use keyed_limit::{Share, Shares};
+use parking_lot::Mutex;
 use redis::{ErrorKind, RedisError, RedisResult};
-use std::hash::Hash;
-use tokio::sync::OwnedSemaphorePermit;
+use std::collections::HashMap;
 
 /// Maximum number of dedicated connections of one process to one server in use; further changes wait within the
 /// deadline.
 pub(super) const CONNECTIONS_MAX: u32 = 32;
-/// Maximum number of these in use by one account. Its further changes wait only for each other.
+/// Maximum number of these in use by one account, which also [leaves more than it has](keyed_limit::may_take). Its further
+/// changes wait only for each other.
 const CONNECTIONS_OF_ACCOUNT_MAX: u32 = 8;
 
 /// A server's address; `None` is the single server.
 pub(super) type Address = Option<String>;
 
-/// A server and an account.
-type Share = (Address, String);
-
-/// The queues of all servers and accounts.
-#[derive(Debug)]
+/// The queues of all servers: a hanging server occupies its connections for a long time.
+#[derive(Debug, Default)]
 pub(super) struct FairQueue {
-    /// One queue for each server: a hanging server occupies its connections for a long time.
-    servers: KeyedLimiter<Address>,
-    /// Per server and account.
-    shares: KeyedLimiter<Share>,
+    servers: Mutex<HashMap<Address, Shares>>,
 }
 
 /// A permit; released when dropped.
 #[derive(Debug)]
 pub(super) struct QueuePermit {
-    _server: Place<Address>,
-    _share: Place<Share>,
-}
-
-/// A permit of one queue. The fields are dropped in this order: the queue ends after its last permit.
-#[derive(Debug)]
-struct Place<K: Eq + Hash> {
-    _permit: OwnedSemaphorePermit,
-    _queued: Queued<K>,
-}
-
-impl Default for FairQueue {
-    fn default() -> Self {
-        // Callers wait within their deadline, so no further bound of the queues is needed.
-        Self {
-            servers: KeyedLimiter::new(CONNECTIONS_MAX as usize, usize::MAX),
-            shares: KeyedLimiter::new(CONNECTIONS_OF_ACCOUNT_MAX as usize, usize::MAX),
-        }
-    }
+    _share: Share,
 }
 
 impl FairQueue {
-    /// Waits for a permit on the server at `address`, for a change whose first key is `key`.
+    /// Waits for a permit on the server at `address`, for a change whose first key is `key`. Callers wait within their
+    /// deadline.
     pub(super) async fn take(&self, address: &Address, key: &str) -> RedisResult<QueuePermit> {
-        let share = (address.clone(), account_of(key).to_owned());
-        // The account's own queue comes first, since waiting there delays no other account.
-        let share = wait(&self.shares, share).await?;
-        let server = wait(&self.servers, address.clone()).await?;
-        Ok(QueuePermit {
-            _server: server,
-            _share: share,
-        })
+        let share = self.of_server(address).take(account_of(key)).await;
+        let none_left = || RedisError::from((ErrorKind::Client, "no connection is left"));
+        let _share = share.ok_or_else(none_left)?;
+        Ok(QueuePermit { _share })
     }
-}
 
-async fn wait<K: Clone + Eq + Hash>(queues: &KeyedLimiter<K>, name: K) -> RedisResult<Place<K>> {
-    let none_left = || RedisError::from((ErrorKind::Client, "no connection is left"));
-    let queued = queues.enter(name).map_err(|_| none_left())?;
-    let permit = queued.acquire().await.ok_or_else(none_left)?;
-    Ok(Place {
-        _permit: permit,
-        _queued: queued,
-    })
+    fn of_server(&self, address: &Address) -> Shares {
+        let mut servers = self.servers.lock();
+        if let Some(known) = servers.get(address) {
+            return known.clone();
+        }
+        servers.retain(|_, shares| shares.is_in_use());
+        let new = Shares::new(CONNECTIONS_MAX as usize, CONNECTIONS_OF_ACCOUNT_MAX as usize);
+        servers.insert(address.clone(), new.clone());
+        new
+    }
 }
 
 /// Returns the account of a key: `{b0001}/<account>` and its extensions.
@@ -108,19 +83,24 @@ mod tests {
         taken.push(queue.take(&server, &key("acct_2")).await.unwrap());
         taken.remove(0);
         taken.push(waiting.await.unwrap());
-        // Several accounts use all connections of the server.
-        for account in ["acct_3", "acct_4", "acct_5"] {
-            for _ in 0..CONNECTIONS_OF_ACCOUNT_MAX {
-                match queue.take(&server, &key(account)).now_or_never() {
-                    Some(permit) => taken.push(permit.unwrap()),
-                    None => assert_eq!(taken.len(), CONNECTIONS_MAX as usize),
-                }
+        assert_eq!(queue.of_server(&server).names(), 2);
+        drop(taken);
+        assert_eq!(queue.of_server(&server).names(), 0, "nobody is remembered");
+        drop(queue.take(&Some("b:1".to_owned()), &first).await);
+        assert_eq!(queue.servers.lock().len(), 1, "nor a server without changes");
+    }
+
+    #[tokio::test]
+    async fn four_accounts_leave_a_connection_to_the_next() {
+        let queue = FairQueue::default();
+        let mut taken = Vec::new();
+        for account in 0..4 {
+            let greedy = key(&format!("acct_{account}"));
+            for _ in 0..CONNECTIONS_MAX {
+                taken.extend(queue.take(&None, &greedy).now_or_never());
             }
         }
-        assert_eq!(taken.len(), CONNECTIONS_MAX as usize);
-        drop(taken);
-        assert_eq!(queue.shares.names(), 0, "nobody is remembered");
-        assert_eq!(queue.servers.names(), 0);
+        assert!(queue.take(&None, &key("acct_new")).now_or_never().is_some());
     }
 
     #[tokio::test]
@@ -134,9 +114,9 @@ mod tests {
         let mut waiting = Box::pin(queue.take(&None, &first));
         assert!(futures::poll!(&mut waiting).is_pending());
         drop(taken);
-        assert_eq!(queue.shares.names(), 1);
+        assert_eq!(queue.of_server(&None).names(), 1);
         drop(waiting);
-        assert_eq!(queue.shares.names(), 0);
+        assert_eq!(queue.of_server(&None).names(), 0);
     }
 
     #[tokio::test]
@@ -159,8 +139,7 @@ mod tests {
     async fn later_callers_do_not_overtake() {
         let queue = FairQueue::default();
         let mut taken = Vec::new();
-        for number in 0..CONNECTIONS_MAX {
-            let account = number / CONNECTIONS_OF_ACCOUNT_MAX;
+        for account in 0..CONNECTIONS_MAX {
             taken.push(queue.take(&None, &key(&format!("acct_{account}"))).await.unwrap());
         }
         let (early, late) = (key("acct_early"), key("acct_late"));
