@@ -168,7 +168,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Notes a question for each owner whose pending amount differs from its deposits. `window` is the time of the read.
+    /// Notes a question for each owner whose pending amount differs from its deposits. `window` is the time of the
+    /// read.
     fn ask_about_pending(
         &mut self,
         read: impl IntoIterator<Item = (AccountMode, String)>,

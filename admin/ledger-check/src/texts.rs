@@ -5,14 +5,9 @@
 //! the scan, and of the records that the scan finds those up to that number count. Intents that were archived meanwhile
 //! are no longer there, so what then differs is undecided.
 
-use super::book::{AccountMode, Fields};
-use super::drive::{Job, drive};
-use super::pass::Pass;
-use super::violation::Invariant;
-use store::account::ModeField;
-use store::keys::Realm;
-use store::read::Read;
-use store::{StoreError, server_clock};
+mod pass;
+
+use super::book::AccountMode;
 
 /// Age below which an escrow may have been made after the counter was read: its intent tells. More than clocks of a
 /// cluster can differ.
@@ -55,123 +50,6 @@ impl Texts {
     }
 }
 
-impl Pass<'_> {
-    /// Reads the counters, before the scan.
-    pub(super) async fn read_text_counters(&mut self) -> Result<(), StoreError> {
-        let (store, accounts) = (self.store, self.accounts);
-        let read_ms = server_clock::now_ms(store).await?;
-        let jobs = accounts.account_modes().map(|account_mode| {
-            let realm = accounts.realm(account_mode);
-            let fields = [counter(realm), format!("{}_intent_seq", realm.mode())];
-            let record = Read::fields(realm.bucket(), realm.record(), &fields);
-            Job::new([segments(realm), record], ())
-        });
-        let mut sums = Vec::new();
-        drive(store, jobs, |(), mut answers| {
-            let segments = answers.read::<u64>().unwrap_or(0);
-            let mut fields = answers
-                .read::<Vec<Option<String>>>()
-                .unwrap_or_default()
-                .into_iter();
-            let says = fields.next().flatten();
-            let last = fields.next().flatten().and_then(|text| text.parse().ok());
-            sums.push(TextSum {
-                says,
-                last: last.unwrap_or(0),
-                segments,
-                sum: 0,
-            });
-        })
-        .await?;
-        self.texts = Texts {
-            sums,
-            read_ms,
-            recent: Vec::new(),
-        };
-        Ok(())
-    }
-
-    /// Adds the text of an intent. Records of transfers and deposits have no number, and count elsewhere.
-    pub(super) fn add_text_of_intent(&mut self, account_mode: AccountMode, fields: &Fields) {
-        let seq = fields.get("seq").and_then(|text| text.parse::<u64>().ok());
-        if let (Some(seq), Some(sum)) = (seq, self.texts.sum(account_mode))
-            && seq <= sum.last
-        {
-            sum.sum += ["request", "note"]
-                .map(|name| length(fields, name))
-                .iter()
-                .sum::<u64>();
-        }
-    }
-
-    /// Adds the text of an escrow.
-    pub(super) fn add_text_of_escrow(&mut self, account_mode: AccountMode, fields: &Fields) {
-        let bytes = length(fields, "conditions");
-        let created_ms = fields.get("created_at").and_then(|text| text.parse::<u64>().ok());
-        match fields.get("intent") {
-            Some(intent) if created_ms.is_some_and(|ms| ms + RECENT_MS > self.texts.read_ms) => {
-                self.texts.recent.push(RecentEscrow {
-                    account_mode,
-                    intent: intent.clone(),
-                    bytes,
-                });
-            }
-            _ => {
-                if let Some(sum) = self.texts.sum(account_mode) {
-                    sum.sum += bytes;
-                }
-            }
-        }
-    }
-
-    /// Compares the counters with the sums, after the scan.
-    pub(super) async fn check_texts(&mut self) -> Result<(), StoreError> {
-        let (store, accounts) = (self.store, self.accounts);
-        let mut texts = std::mem::take(&mut self.texts);
-        let recent = std::mem::take(&mut texts.recent);
-        let jobs = recent.into_iter().map(|escrow| {
-            let realm = accounts.realm(escrow.account_mode);
-            let seq = Read::field(realm.bucket(), realm.intent(&escrow.intent), "seq");
-            Job::new([seq], escrow)
-        });
-        drive(store, jobs, |escrow, mut answers| {
-            // An archived intent, which is no longer there, is old.
-            let seq = answers.number().unwrap_or(0);
-            if let Some(sum) = texts.sum(escrow.account_mode)
-                && seq <= sum.last
-            {
-                sum.sum += escrow.bytes;
-            }
-        })
-        .await?;
-        let jobs = accounts
-            .account_modes()
-            .zip(texts.sums)
-            .map(|(account_mode, sum)| {
-                Job::new([segments(accounts.realm(account_mode))], (account_mode, sum))
-            });
-        drive(store, jobs, |(account_mode, sum), mut answers| {
-            let is_same = answers.read::<u64>().unwrap_or(0) == sum.segments;
-            self.compare_text(account_mode, &sum, is_same);
-        })
-        .await
-    }
-
-    fn compare_text(&mut self, account_mode: AccountMode, text: &TextSum, is_same: bool) {
-        let realm = self.accounts.realm(account_mode);
-        let record = format!("{} {}", realm.record(), counter(realm));
-        if let Some((apart, detail)) = differs(text.says.as_deref(), text.sum, "intents and escrows") {
-            if is_same {
-                return self
-                    .found
-                    .add_moving(Invariant::Counters, &[&record], apart, detail);
-            }
-            let reason = "intents were archived while they were read";
-            self.add_inconclusive(Invariant::Counters, &[&record], reason);
-        }
-    }
-}
-
 /// Returns the difference and the fault if a counter of text is not the `sum` of the texts of `records`.
 pub(super) fn differs(says: Option<&str>, sum: u64, records: &str) -> Option<(String, String)> {
     let says = says.unwrap_or("0");
@@ -181,18 +59,6 @@ pub(super) fn differs(says: Option<&str>, sum: u64, records: &str) -> Option<(St
     };
     let detail = || format!("it is {says} bytes, but the texts of its {records} sum to {sum}");
     (apart != 0).then(|| (apart.to_string(), detail()))
-}
-
-fn counter(realm: &Realm) -> String {
-    ModeField::TextBytes.name(realm.mode())
-}
-
-fn segments(realm: &Realm) -> Read {
-    Read::list_length(realm.bucket(), realm.intent_segments())
-}
-
-fn length(fields: &Fields, name: &str) -> u64 {
-    fields.get(name).map_or(0, |text| text.len() as u64)
 }
 
 #[cfg(test)]
