@@ -10,8 +10,8 @@ use tokio::time::{Instant, timeout_at};
 
 /// Maximum number of concurrent large reads of an account, files that are being sent included.
 const AT_ONCE: usize = 2;
-/// Maximum number of those at work for all accounts, of which each [leaves more than it has](keyed_limit::may_take); a file
-/// that is being sent is not counted, since its reader could be slow.
+/// Maximum number of those at work for all accounts, of which each [leaves more than it has](keyed_limit::may_take); a
+/// file that is being sent is not counted, since its reader could be slow.
 const AT_WORK: usize = 4;
 /// Maximum number of large reads of an account with those that wait. Each holds a connection.
 const WAITING_MAX: usize = 32;

@@ -70,7 +70,7 @@ impl CallRequest {
     }
 
     /// Returns the bytes of text that a streamed answer may have: as many as the upstream's `usage_tokens_max` tokens,
-    /// and no more than an answer that is not streamed. What a provider sends beyond that is neither passed nor charged.
+    /// and no more than an answer that is not streamed. Text beyond that is neither passed nor charged.
     pub fn seen_bytes_max(&self) -> u64 {
         let tokens_max = self.upstream.identity().usage_tokens_max;
         let bytes_max = self.upstream.max_response_bytes() as u64;

@@ -48,8 +48,8 @@ pub(crate) fn check_base_url(base_url: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Returns whether the port of a URL, if it names one, can be connected to. `http` parses any number, and takes one that
-/// is too large for none.
+/// Returns whether the port of a URL, if it names one, can be connected to. `http` parses any number, and takes one
+/// that is too large for none.
 pub(crate) fn has_valid_port(url: &str) -> bool {
     let Ok(uri) = url.parse::<Uri>() else { return true };
     let authority = uri.authority().map_or("", |authority| authority.as_str());

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 /// Maximum number of dedicated connections of one process to one server in use; further changes wait within the
 /// deadline.
 pub(super) const CONNECTIONS_MAX: u32 = 32;
-/// Maximum number of these in use by one account, which also [leaves more than it has](keyed_limit::may_take). Its further
-/// changes wait only for each other.
+/// Maximum number of these in use by one account, which also [leaves more than it has](keyed_limit::may_take). Its
+/// further changes wait only for each other.
 const CONNECTIONS_OF_ACCOUNT_MAX: u32 = 8;
 
 /// A server's address; `None` is the single server.
