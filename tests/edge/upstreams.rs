@@ -147,6 +147,25 @@ async fn a_caller_chooses_no_other_model_beside_the_priced_one() {
     }
 }
 
+/// What a tool of the provider costs is neither in the body nor in the price table, whatever the provider.
+#[tokio::test]
+async fn a_caller_gives_the_provider_no_tool_to_run() {
+    let three = Three::start("").await;
+    let actor = three.actor().await;
+    let own = json!({ "type": "function", "function": { "name": "f" } });
+    for tool in ["web_search", "code_interpreter", "mcp", "browser_search"] {
+        for model in ["gpt-4", "llama", "plain"] {
+            let mut call = body(model);
+            call["tools"] = json!([own, { "type": tool }]);
+            let reply = actor.caller.chat(call.clone()).await;
+            refused(&reply, 400, "unsupported_field");
+            assert_eq!(reply.json()["error"]["param"], "tools[1].type");
+            call["tools"] = json!([own]);
+            approved(&actor.caller.chat(call).await);
+        }
+    }
+}
+
 /// A cost that the provider reports, where that counts and is above the price table.
 #[tokio::test]
 async fn a_reported_cost_above_the_table_is_charged() {

@@ -66,6 +66,7 @@ fn chat_completion() -> Value {
             "max_completion_tokens": count(COMPLETION_TOKENS_MAX, limit),
             "max_tokens": count(COMPLETION_TOKENS_MAX, "As `max_completion_tokens`."),
             "service_tier": service_tier(),
+            "tools": tools("Functions and custom tools, which the caller runs. Any other type is `unsupported_field`."),
             "stream": stream(),
             "stream_options": { "description": options },
         },
@@ -73,11 +74,14 @@ fn chat_completion() -> Value {
     })
 }
 
+fn tools(description: &str) -> Value {
+    json!({ "type": ["array", "null"], "items": { "type": "object" }, "description": description })
+}
+
 fn response() -> Value {
     let text = json!({ "type": "string", "minLength": 1 });
     let items = json!({ "type": "array", "minItems": 1, "items": { "type": "object" } });
     let input = "A text, or items: messages, calls of tools with their outputs, and reasoning. References to files and items are `unsupported_field`.";
-    let tools = "Tools that the caller runs, such as functions. Those that run at the provider are `unsupported_field`.";
     json!({
         "type": "object",
         "required": ["model", "input"],
@@ -85,7 +89,7 @@ fn response() -> Value {
             "model": model(),
             "input": { "anyOf": [text, items], "description": input },
             "instructions": { "type": ["string", "null"], "description": "Counts as prompt." },
-            "tools": { "type": ["array", "null"], "items": { "type": "object" }, "description": tools },
+            "tools": tools("Tools that the caller runs, such as functions. Those that run at the provider are `unsupported_field`."),
             "max_output_tokens": count(COMPLETION_TOKENS_MAX, "1,024 in the estimate without it."),
             "service_tier": service_tier(),
             "stream": stream(),

@@ -6,11 +6,14 @@ use super::common::{Common, count, has_audio};
 use super::error::{BodyError, Scan};
 use super::keys::near;
 use super::prompt::Prompt;
+use super::responses::tool;
+use super::responses::unseen::Unseen;
 use super::scan::{Scanner, Value};
 use super::stream_options::{StreamOptions, UsageSplice};
 use super::text::Text;
 use super::{COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, N_MAX};
 use crate::key::quotable;
+use domain::measured::Endpoint;
 use domain::price::CallShape;
 
 /// Keys whose value decides something. A key that a lenient parser could take for one of them is refused.
@@ -25,6 +28,7 @@ pub(super) const DECISIVE: &[&str] = &[
     "modalities",
     "audio",
     "web_search_options",
+    "tools",
     "prediction",
     cache_lifetime::OPTIONS,
 ];
@@ -54,6 +58,8 @@ pub(super) struct ChatFields<'a> {
     messages: usize,
     /// Index of the first element of `messages` that is not an object.
     odd_message: Option<usize>,
+    /// The tool that the provider would run.
+    unseen: Option<Unseen>,
     prompt: Prompt,
     /// Size that `prediction` adds to the prompt.
     predicted: Predicted,
@@ -74,6 +80,7 @@ impl<'a> ChatFields<'a> {
             max_tokens: None,
             messages: 0,
             odd_message: None,
+            unseen: None,
             prompt: Prompt::default(),
             predicted: Predicted::default(),
             audio_output: false,
@@ -101,7 +108,11 @@ impl<'a> ChatFields<'a> {
                 self.prompt.json(scanner)?;
             }
             cache_lifetime::OPTIONS | cache_lifetime::CONTROL => self.prompt.cache_member(scanner, key)?,
-            "tools" | "functions" | "response_format" => self.prompt.json(scanner)?,
+            "tools" => {
+                let found = tool::all(Endpoint::Chat, &mut self.prompt, scanner)?;
+                self.unseen = found.map(|found| found.within("tools"));
+            }
+            "functions" | "response_format" => self.prompt.json(scanner)?,
             "tool_choice" | "function_call" => self.prompt.choice(scanner)?,
             "prediction" => self.read_prediction(scanner)?,
             name if is_free(name) => scanner.skip()?,
@@ -126,6 +137,9 @@ impl<'a> ChatFields<'a> {
         let stream = self.common.stream()?;
         if stream && !streaming {
             return Err(BodyError::StreamNotSupported);
+        }
+        if let Some(unseen) = self.unseen {
+            return Err(unseen.into_error());
         }
         let splice = if stream { self.judge_options()? } else { None };
         let model = self.common.model()?;

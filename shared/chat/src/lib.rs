@@ -11,7 +11,8 @@
 //! 1. it is not one JSON object in valid UTF-8 (the first such flaw);
 //! 2. its keys are ambiguous: one appears twice, or resembles a key that the gate reads (the first such key);
 //! 3. `missing_model`; 4. `missing_messages`; 5. `stream_not_supported`;
-//! 6. a value is of the wrong type or out of range, in the order `stream`, `stream_options` (in a streamed call),
+//! 6. `unsupported_field`: a tool that the provider would run;
+//! 7. a value is of the wrong type or out of range, in the order `stream`, `stream_options` (in a streamed call),
 //!    `model`, `messages`, `n`, `max_completion_tokens`, `max_tokens`, `service_tier`.
 //!
 //! The first two take precedence because they make the meaning of the other keys undefined.

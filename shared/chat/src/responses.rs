@@ -18,8 +18,8 @@
 
 mod item;
 mod part;
-mod tool;
-mod unseen;
+pub(crate) mod tool;
+pub(crate) mod unseen;
 
 use crate::body::RequestBody;
 use crate::cache_lifetime;
@@ -29,6 +29,7 @@ use crate::prompt::Prompt;
 use crate::scan::{Scanner, Value};
 use crate::text::Text;
 use crate::{COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, top};
+use domain::measured::Endpoint;
 use domain::price::CallShape;
 use unseen::{LATER, STORED, UNBOUNDED, Unseen};
 
@@ -139,7 +140,7 @@ impl<'a> ResponsesFields<'a> {
             "instructions" => self.read_instructions(scanner)?,
             "input" => self.read_input(scanner)?,
             "tools" => {
-                let found = tool::all(&mut self.prompt, scanner)?;
+                let found = tool::all(Endpoint::Responses, &mut self.prompt, scanner)?;
                 self.note(Origin::Tools, found.map(|found| found.within("tools")));
             }
             "tool_choice" => self.prompt.choice(scanner)?,

@@ -11,6 +11,7 @@ mod refusals;
 mod responses;
 mod sizes;
 mod streams;
+mod tools;
 
 use super::{BodyError, RequestBody, parse_call};
 use domain::measured::Endpoint;

@@ -17,6 +17,7 @@ use super::unseen::{DecidingKeys, HOSTED, STORED, UNKNOWN, Unseen, Word};
 use crate::error::Scan;
 use crate::prompt::{Prompt, ROLES};
 use crate::scan::{Scanner, Value};
+use domain::measured::Endpoint;
 
 /// Values of `status` and `phase`; they are not billed as text.
 const STATES: &[&str] = &[
@@ -86,7 +87,7 @@ pub(super) fn read(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Optio
             }
             "encrypted_content" => item.read_encrypted(prompt, scanner),
             "environment" => item.read_environment(prompt, scanner),
-            "tools" => item.note(".tools", tool::all(prompt, scanner)?),
+            "tools" => item.note(".tools", tool::all(Endpoint::Responses, prompt, scanner)?),
             "status" | "phase" => prompt.word(scanner, STATES),
             "call_id" | "name" | "namespace" | "arguments" | "input" => prompt.text(scanner),
             "action" | "operation" => prompt.json(scanner),

@@ -1,20 +1,29 @@
-//! Tools. Those that the caller runs are accepted, and count the bytes of their definitions.
+//! Tools, also of chat completions. Those that the caller runs are accepted, and count the bytes of their definitions.
 //!
-//! OpenAI bills these tools only by tokens: the model calls them, and the caller executes the call and sends its result
-//! in the next request. That holds for functions and custom tools, for `local_shell` and `apply_patch`, for `shell` in
-//! an environment of type `local`, and for a `tool_search` that the client executes. A `shell` in a container, which an
-//! absent environment may also mean, is billed by time. A `namespace` groups such tools. The provider runs and bills
-//! every other type.
+//! OpenAI bills these tools of a response only by tokens: the model calls them, and the caller executes the call and
+//! sends its result in the next request. That holds for functions and custom tools, for `local_shell` and `apply_patch`,
+//! for `shell` in an environment of type `local`, and for a `tool_search` that the client executes. A `shell` in a
+//! container, which an absent environment may also mean, is billed by time. A `namespace` groups such tools. The
+//! provider runs and bills every other type.
+//!
+//! Chat completions have functions and custom tools. What else other providers take there (`web_search`,
+//! `browser_search`, `code_interpreter`, `builtin_function`, a `googleSearch` without a type) they run and bill
+//! themselves.
 
 use super::unseen::{DecidingKeys, HOSTED, Unseen, Word};
 use crate::error::Scan;
 use crate::prompt::Prompt;
 use crate::scan::{Scanner, Value};
+use domain::measured::Endpoint;
 
-/// Reads a list of tools and adds its bytes to `prompt`. The path of an unsupported field starts with the index.
-pub(super) fn all(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
+/// Reads a list of tools and adds its bytes to `prompt`. The types that there are depend on the endpoint. The path of an unsupported field starts with the index.
+pub(crate) fn all(
+    endpoint: Endpoint,
+    prompt: &mut Prompt,
+    scanner: &mut Scanner<'_>,
+) -> Scan<Option<Unseen>> {
     let (start, is_absent) = (scanner.at(), scanner.peek() == Some(b'n'));
-    let found = list(scanner)?;
+    let found = list(endpoint, scanner)?;
     if !is_absent {
         prompt.bytes += scanner.at() - start;
     }
@@ -22,14 +31,14 @@ pub(super) fn all(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option
 }
 
 /// Reads a list of tools.
-fn list(scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
+fn list(endpoint: Endpoint, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     if scanner.peek() != Some(b'[') {
         // Some parsers read a lone object as an array of one.
-        return parse_tool(scanner);
+        return parse_tool(endpoint, scanner);
     }
     let (mut first, mut index) = (None, 0);
     scanner.array(|scanner| {
-        let found = parse_tool(scanner)?;
+        let found = parse_tool(endpoint, scanner)?;
         if first.is_none() {
             first = found.map(|found| found.within(&format!("[{index}]")));
         }
@@ -58,7 +67,7 @@ enum Environment {
 }
 
 /// Reads one tool.
-fn parse_tool(scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
+fn parse_tool(endpoint: Endpoint, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     if scanner.peek() != Some(b'{') {
         let is_absent = matches!(scanner.value()?, Value::Null);
         return Ok((!is_absent).then(|| Unseen::at("", HOSTED)));
@@ -76,19 +85,21 @@ fn parse_tool(scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
             Ok(())
         }
         "tools" => {
-            let found = list(scanner)?.map(|found| found.within(".tools"));
+            let found = list(endpoint, scanner)?.map(|found| found.within(".tools"));
             tool.nested = tool.nested.take().or(found);
             Ok(())
         }
         _ => scanner.skip(),
     })?;
-    Ok(deciding.ambiguity().or_else(|| tool.judge()))
+    Ok(deciding.ambiguity().or_else(|| tool.judge(endpoint)))
 }
 
 impl Tool<'_> {
-    fn judge(self) -> Option<Unseen> {
+    fn judge(self, endpoint: Endpoint) -> Option<Unseen> {
         let fault = match self.kind.get() {
-            Some("function" | "custom" | "local_shell" | "apply_patch") => return None,
+            Some("function" | "custom") => return None,
+            _ if endpoint == Endpoint::Chat => ".type",
+            Some("local_shell" | "apply_patch") => return None,
             Some("namespace") => return self.nested,
             Some("shell") if self.environment == Some(Environment::Local) => return None,
             Some("shell") => ".environment",

@@ -26,7 +26,7 @@ pub(super) const AMBIGUOUS: &str =
 
 /// A field whose cost the edge cannot determine.
 #[derive(Debug)]
-pub(super) struct Unseen {
+pub(crate) struct Unseen {
     path: Cow<'static, str>,
     why: &'static str,
 }
@@ -41,12 +41,12 @@ impl Unseen {
     }
 
     /// Returns the same finding with `outer` before its path.
-    pub(super) fn within(self, outer: &str) -> Self {
+    pub(crate) fn within(self, outer: &str) -> Self {
         Self::at(format!("{outer}{}", self.path), self.why)
     }
 
     /// Returns the error of the body.
-    pub(super) fn into_error(self) -> BodyError {
+    pub(crate) fn into_error(self) -> BodyError {
         BodyError::UnsupportedField {
             field: self.path.into_owned(),
             why: self.why,

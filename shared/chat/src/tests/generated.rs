@@ -101,6 +101,17 @@ pub(super) fn spelling() -> impl Strategy<Value = Spelling> {
     (escapes, select(vec!["", "", " ", "\r\n\t "])).prop_map(|(escapes, space)| Spelling { escapes, space })
 }
 
+/// Generates tools that the caller runs.
+fn tools() -> impl Strategy<Value = Value> {
+    let kind = select(vec!["function", "custom"]);
+    let tool = (kind, junk()).prop_map(|(kind, junk)| json!({ "type": kind, kind: junk }));
+    let tools = prop::collection::vec(tool, 0..4);
+    (tools, any::<bool>()).prop_map(|(mut tools, alone)| match tools.pop().filter(|_| alone) {
+        Some(tool) => tool,
+        None => Value::from(tools),
+    })
+}
+
 /// Generates a body that must be accepted.
 pub(super) fn body() -> impl Strategy<Value = Map<String, Value>> {
     let member = prop_oneof![
@@ -142,7 +153,6 @@ pub(super) fn body() -> impl Strategy<Value = Map<String, Value>> {
         ),
         (
             select(vec![
-                "tools",
                 "functions",
                 "response_format",
                 "tool_choice",
@@ -150,6 +160,7 @@ pub(super) fn body() -> impl Strategy<Value = Map<String, Value>> {
             ]),
             junk()
         ),
+        (Just("tools"), tools()),
         (
             Just("prediction"),
             members(
@@ -157,7 +168,10 @@ pub(super) fn body() -> impl Strategy<Value = Map<String, Value>> {
                 prop_oneof![content(), word()]
             )
         ),
-        (select(vec!["unknown", "Tools", "ключ", "x\0", "a\"b"]), junk()),
+        (
+            select(vec!["unknown", "Functions", "ключ", "x\0", "a\"b"]),
+            junk()
+        ),
     ];
     let messages = prop::collection::vec(message(), 1..5).prop_map(Value::from);
     (

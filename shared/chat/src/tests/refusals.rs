@@ -78,7 +78,7 @@ fn ambiguous_keys() {
     assert!(
         parse(
             with(
-                ",\"nn\":1,\"n \":1,\"n_n\":1,\"max_token\":1,\"topP\":1,\"User\":1,\"user\":1,\"Tools\":[]"
+                ",\"nn\":1,\"n \":1,\"n_n\":1,\"max_token\":1,\"topP\":1,\"User\":1,\"user\":1,\"Functions\":[]"
             )
             .as_bytes()
         )

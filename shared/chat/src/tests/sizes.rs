@@ -333,7 +333,7 @@ fn text_outside_the_messages() {
         ),
         (r#","web_search_options":{"a":1}"#, 7),
         (r#","future_prompt":"abc""#, 21),
-        (r#","Tools":[1]"#, 11),
+        (r#","Functions":[1]"#, 15),
         (
             r#","temperature":0.7,"top_p":1,"user":"abc","metadata":{"k":"v"},"stop":["x"],"seed":5,"store":true"#,
             0,
