@@ -1,10 +1,10 @@
 //! Tools, also of chat completions. Those that the caller runs are accepted, and count the bytes of their definitions.
 //!
 //! OpenAI bills these tools of a response only by tokens: the model calls them, and the caller executes the call and
-//! sends its result in the next request. That holds for functions and custom tools, for `local_shell` and `apply_patch`,
-//! for `shell` in an environment of type `local`, and for a `tool_search` that the client executes. A `shell` in a
-//! container, which an absent environment may also mean, is billed by time. A `namespace` groups such tools. The
-//! provider runs and bills every other type.
+//! sends its result in the next request. That holds for functions and custom tools, for `local_shell` and
+//! `apply_patch`, for `shell` in an environment of type `local`, and for a `tool_search` that the client executes. A
+//! `shell` in a container, which an absent environment may also mean, is billed by time. A `namespace` groups such
+//! tools. The provider runs and bills every other type.
 //!
 //! Chat completions have functions and custom tools. What else other providers take there (`web_search`,
 //! `browser_search`, `code_interpreter`, `builtin_function`, a `googleSearch` without a type) they run and bill
