@@ -55,7 +55,7 @@ fn tools_of_the_provider() {
 
 #[test]
 fn tools_of_the_caller() {
-    let without = parse(with("").as_bytes()).unwrap().counts.prompt_bytes;
+    let without = parse(with("").as_bytes()).unwrap().shape.prompt_bytes;
     for tools in [
         r#"[]"#,
         r#"[{"type":"function","function":{"name":"f","parameters":{"type":"object","Type":1}}}]"#,
@@ -65,10 +65,10 @@ fn tools_of_the_caller() {
     ] {
         let body = with(&format!(",\"tools\":{tools}"));
         let read = parse(body.as_bytes()).expect(tools);
-        assert_eq!(read.counts.prompt_bytes, without + tools.len() as u64, "{tools}");
+        assert_eq!(read.shape.prompt_bytes, without + tools.len() as u64, "{tools}");
     }
     let body = with(",\"tools\":null");
-    assert_eq!(parse(body.as_bytes()).unwrap().counts.prompt_bytes, without);
+    assert_eq!(parse(body.as_bytes()).unwrap().shape.prompt_bytes, without);
 }
 
 #[test]
