@@ -86,7 +86,7 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    /// Some half an hour in all.
+    /// Some 35 minutes in all.
     pub(crate) const FULL: Self = Self {
         seconds: 5.0,
         warm_up: 1.0,
