@@ -325,6 +325,35 @@ async fn texts_that_stay_are_counted() {
     );
     success(&caller.send("DELETE", &path, &[], "").await, 200);
     assert_eq!(kept(), Some(0));
+    // A provider key counts with what it takes, each of an agent's.
+    let live = world.caller(&account, Mode::Live).await;
+    let made = success(&live.post("/v1/agents", json!({ "name": "keys" })).await, 200);
+    let id = made["agent"]["id"].as_str().unwrap().to_owned();
+    let row = account.keys.live().agent(&id);
+    let count_of_keys = || {
+        world
+            .redis
+            .command::<Option<u64>>(&["HGET", &record, "live_kept_text"])
+    };
+    let mut sum = 0;
+    for (provider, length) in [("openai", 100), ("azure", 500), ("openai", 400)] {
+        let sealed = format!("pk_sealed:{provider}");
+        let size = || world.redis.command::<u64>(&["HSTRLEN", &row, &sealed]);
+        let before = size();
+        let body = json!({ "provider": provider, "apiKey": format!("sk-{}", "x".repeat(length)) });
+        success(
+            &live.post(&format!("/v1/agents/{id}/provider-keys"), body).await,
+            201,
+        );
+        sum = sum + size() + if before == 0 { 400 } else { 0 } - before;
+        assert_eq!(count_of_keys(), Some(sum), "{provider}");
+    }
+    assert!(sum > 2 * 400 + 900, "{sum}");
+    success(
+        &live.send("DELETE", &format!("/v1/agents/{id}"), &[], "").await,
+        200,
+    );
+    assert_eq!(count_of_keys(), Some(0));
     // Two legs of a transfer, each of them with the memo.
     let deposit = json!({ "wallet": "user", "amount": 1, "reference": "r" });
     success(&caller.post("/v1/wallet/deposits", deposit).await, 200);

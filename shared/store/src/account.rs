@@ -29,7 +29,7 @@ domain::words! {
         TextBytes = "text_bytes",
         /// Bytes of long audit lines: see `change.lua`.
         AuditText = "audit_text",
-        /// Bytes of text in agents' rows and transactions: see `kept_text.lua`.
+        /// Bytes of text in agents' rows and transactions, and of provider keys: see `kept_text.lua`.
         KeptText = "kept_text",
         /// Count of transactions received from other accounts.
         TransactionsIn = "txn_in",

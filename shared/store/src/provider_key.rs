@@ -4,7 +4,7 @@ pub mod reseal;
 pub mod sealed;
 
 use crate::keys;
-use crate::script::change::{BUDGET, Event, Scope};
+use crate::script::change::{BUDGET, Event, KEPT_TEXT, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -13,13 +13,13 @@ script! {
     /// Stores a provider key.
     pub static STORE = "provider_key_store",
     kind: Change,
-    source: [BUDGET, include_str!("provider_key/store.lua")],
+    source: [BUDGET, KEPT_TEXT, include_str!("provider_key/store.lua")],
     when_full: Refuse,
     marks: [with_budgets],
     /// `sealed_agents` lists the agents with a provider key.
     keys: struct StoreKeys: String { agent, sealed_agents },
     /// `fields` are the key's fields and values, except its time.
-    args: struct StoreArgs<'a>: &'a str { id_field, providers_max, agent_id, created_field, fields[..] },
+    args: struct StoreArgs<'a>: &'a str { id_field, sealed_field, providers_max, agent_id, created_field, fields[..] },
 }
 
 /// Maximum number of providers that an agent has keys for.
@@ -71,6 +71,7 @@ impl NewProviderKey<'_> {
         ];
         let args = StoreArgs {
             id_field: &id,
+            sealed_field: &sealed,
             providers_max: &PROVIDERS_MAX.to_string(),
             agent_id: self.agent,
             created_field: &keys::provider_key_created_field(self.provider),

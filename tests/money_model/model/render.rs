@@ -11,6 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::keys::{self as names, Bucket, Series, USER, closed_holder};
 use store::transaction::{NewTransaction, Tail};
 
+/// The sealed text of every provider key.
+const SEALED: &str = "v1.sealed";
+/// What a provider key takes beside its sealed text: `KEY_BYTES` in `kept_text.lua`.
+const KEY_BYTES: usize = 400;
+
 pub type Cells = BTreeMap<String, String>;
 
 pub fn cells<const N: usize>(pairs: [(&str, &str); N]) -> Cells {
@@ -133,7 +138,10 @@ impl Model {
             set(format!("{mode}_text_bytes"), self.text_bytes(at));
             set(format!("{mode}_audit_text"), self.audit_texts[at] as usize);
             let described = side.agents.values().filter(|agent| agent.wallet.is_some());
-            let kept_text = self.kept_texts[at] as usize + described.count() * DESCRIPTION.len();
+            let sealed = side.agents.values().filter(|agent| agent.provider_key);
+            let kept_text = self.kept_texts[at] as usize
+                + described.count() * DESCRIPTION.len()
+                + sealed.count() * (SEALED.len() + KEY_BYTES);
             set(format!("{mode}_kept_text"), kept_text);
             set(format!("{mode}_intent_seq"), side.last_place);
         }
@@ -259,6 +267,7 @@ impl Model {
         record.extend(agent.frozen.map(|who| ("frozen".to_owned(), who.to_owned())));
         if agent.provider_key {
             record.insert(names::provider_key_id_field("openai"), "pk_1".to_owned());
+            record.insert(names::provider_key_sealed_field("openai"), SEALED.to_owned());
         }
         record
     }

@@ -11,7 +11,7 @@
 --   | {'open_escrows'} | {'no_account'} | {'changed'} (policy, wallet or virtual keys are others than the caller saw;
 --   nothing happened, look again)
 -- Cost: O(fields of the agent + its virtual keys, of which few are revoked: virtual_key/forget.lua takes away the
---   others); 33 calls, one a field and three a virtual key
+--   others); 33 calls, one a field, one more a provider key and three a virtual key
 -- The number of lists of a wallet.
 local LISTS = 8
 local row = call('HMGET', KEYS.agent, 'wallet', 'balance', 'policy_id', 'pending', 'wallet_number', 'name', 'created_at')
@@ -31,11 +31,13 @@ for list = @KEYS.lists, @KEYS.open_escrows + LISTS do
   local closed = KEYS[list + LISTS]
   if call('EXISTS', KEYS[list]) == 1 then call('RENAME', KEYS[list], closed) end
 end
-count_kept_text(-call('HSTRLEN', KEYS.agent, 'description'))
+local kept_bytes = call('HSTRLEN', KEYS.agent, 'description')
 for _, field in ipairs(call('HKEYS', KEYS.agent)) do
+  if string.match(field, '^pk_sealed:') then kept_bytes = kept_bytes + KEY_BYTES + call('HSTRLEN', KEYS.agent, field) end
   local stays = field == 'frozen' or field == 'held' or string.match(field, '^[dmsw]%d+$')
   if not stays then call('HDEL', KEYS.agent, field) end
 end
+count_kept_text(-kept_bytes)
 for at, id in ipairs(virtual_keys) do
   call('ZREM', KEYS.active_keys, id)
   call('ZREM', KEYS.agent_keys, id)

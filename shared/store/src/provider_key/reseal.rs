@@ -1,7 +1,7 @@
 //! Twin of `reseal.lua`: rotation of the master key for one provider key.
 
 use crate::keys;
-use crate::script::change::{Event, Scope};
+use crate::script::change::{Event, KEPT_TEXT, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -10,7 +10,7 @@ script! {
     /// Replaces an agent's sealed provider key.
     pub static RESEAL = "reseal",
     kind: Change,
-    source: [include_str!("reseal.lua")],
+    source: [KEPT_TEXT, include_str!("reseal.lua")],
     when_full: Refuse,
     keys: struct ResealKeys: String { agent },
     /// `old` and `new` are sealed texts.
