@@ -1,6 +1,7 @@
 //! The data of a pass in memory: one row per account, one per agent or user wallet, one per escrow that holds money.
 //! Data that grows with the number of calls is summed while it is read.
 
+use super::kept_text::KeptText;
 use super::replay::{Fold, Replay};
 use domain::mode::Mode;
 use domain::period::Period;
@@ -92,6 +93,8 @@ pub(super) struct Page {
     pub(super) last: u64,
     /// If many numbers up to `last` have no transaction: the first number that certainly has none, or one of the next.
     pub(super) unread: Option<u64>,
+    /// The text that stays in agents and transactions.
+    pub(super) kept_text: KeptText,
     /// The numbers of each type.
     pub(super) types: [Fold; 7],
     /// The existing lists of intents, by the part of their name after the account.

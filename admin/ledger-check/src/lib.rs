@@ -19,6 +19,7 @@ mod emails;
 mod escrow_wallets;
 mod held;
 mod hold_indexes;
+mod kept_text;
 mod logs;
 mod names;
 mod open_escrows;

@@ -3,6 +3,7 @@
 use super::book::{AccountMode, Accounts, Fields, OwnerRecord};
 use super::counters::{add_month, below, month_differs};
 use super::drive::{Job, drive, read_values};
+use super::kept_text::KeptText;
 use super::pass::Pass;
 use super::pending::PendingCheck;
 use super::replay::Replay;
@@ -59,6 +60,7 @@ impl Pass<'_> {
                 };
                 let page = self.page(AccountMode { mode, ..account_mode });
                 (page.last, page.audit_seq) = (number("txn_seq"), number("audit_seq"));
+                page.kept_text = KeptText::new(&record, mode, page.last);
             }
             self.records[account_mode.account] = record;
         })
@@ -152,6 +154,7 @@ impl Pass<'_> {
         self.count(1);
         match what {
             WalletRecord::Owner(account_mode, owner) => {
+                self.page(account_mode).kept_text.add_agent(fields);
                 self.add_owner(account_mode, owner.clone(), key, seq, fields);
                 Some((account_mode, owner))
             }

@@ -6,9 +6,11 @@ use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
 use super::reconcile::{Comparison, LIST, Side};
 use super::replay::{Fold, ListCheck, place_of};
+use super::texts::differs;
 use super::violation::Invariant;
 use domain::period::DAY_MS;
 use store::StoreError;
+use store::account::ModeField;
 use store::keys::Realm;
 use store::read::Read;
 use store::transaction::{Transaction, TransactionType};
@@ -73,7 +75,12 @@ impl Pass<'_> {
                 "the transaction is malformed",
             );
         };
-        self.page(account_mode).types[place_of(transaction.kind)].push(number);
+        let page = self.page(account_mode);
+        page.types[place_of(transaction.kind)].push(number);
+        let wallets = &page.wallets;
+        page.kept_text.add_line((number, line), &transaction, |wallet| {
+            wallets.contains_key(&wallet)
+        });
         match self.page(account_mode).wallets.get_mut(&transaction.wallet) {
             None => {
                 let detail = format!("wallet {} does not exist", transaction.wallet);
@@ -173,6 +180,7 @@ impl Pass<'_> {
             let spends =
                 owners.filter_map(|(name, owner)| Some((name.clone(), spends_differ(owner, today)?)));
             let spends: Vec<_> = spends.collect();
+            self.compare_kept_text(account_mode);
             for (key, wrong) in ends {
                 self.add_violation(Invariant::WalletBalance, &[&key], wrong);
             }
@@ -180,6 +188,18 @@ impl Pass<'_> {
                 let key = self.accounts.realm(account_mode).wallet(&name);
                 self.add_violation(Invariant::Counters, &[&format!("{key} {field}")], wrong);
             }
+        }
+    }
+
+    fn compare_kept_text(&mut self, account_mode: AccountMode) {
+        let text = &self.page(account_mode).kept_text;
+        let differs = differs(text.says.as_deref(), text.sum, "agents and transactions");
+        if let Some((apart, detail)) = differs.filter(|_| !text.is_undecided) {
+            let realm = self.accounts.realm(account_mode);
+            let record = format!("{} {}", realm.record(), ModeField::KeptText.name(realm.mode()));
+            // Agents are read after the counter.
+            self.found
+                .add_moving(Invariant::Counters, &[&record], apart, detail);
         }
     }
 

@@ -25,6 +25,10 @@ script! {
 /// Maximum number of providers that an agent has keys for.
 pub const PROVIDERS_MAX: usize = 32;
 
+/// What a provider key takes in an agent's row beside its sealed text, in bytes. Equals `KEY_BYTES` in
+/// `kept_text.lua`.
+pub const FIELDS_BYTES: u64 = 400;
+
 /// Arguments of a new provider key.
 #[derive(Debug)]
 pub struct NewProviderKey<'a> {
@@ -87,5 +91,16 @@ impl NewProviderKey<'_> {
             "too_many" => Ok(Stored::TooMany),
             _ => reply.unexpected(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FIELDS_BYTES;
+
+    #[test]
+    fn the_scripts_count_the_same_bytes() {
+        let source = include_str!("script/kept_text.lua");
+        assert!(source.contains(&format!("local KEY_BYTES = {FIELDS_BYTES}\n")));
     }
 }

@@ -311,6 +311,8 @@ async fn counters_holds_logs_and_names() {
         damage(keys.record(), "HINCRBY {} live_audit_text -1", &["counters"]),
         damage(keys.record(), "HDEL {} live_audit_text", &["counters"]),
         damage(keys.record(), "HSET {} test_audit_text 1", &["counters"]),
+        damage(keys.record(), "HINCRBY {} live_kept_text 1", &["counters"]),
+        damage(keys.record(), "HDEL {} live_kept_text", &["counters"]),
         damage(keys.live().run("ann", "run-1"), "HSET {} spent -1", &["counters"]),
         damage(keys.live().run("ann", "run-1"), "DEL {}", &["counters"]),
         damage(&agent, "HINCRBY {} held -1", &["counters"]),

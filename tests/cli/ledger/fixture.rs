@@ -271,7 +271,8 @@ impl Tenant {
             ("ann", json!(other.wallets[2])),
             ("bob", json!(other.wallets[0])),
         ] {
-            let body = json!({ "from": from, "to": to, "amount": "0.123456789" });
+            let memo = "m".repeat(300);
+            let body = json!({ "from": from, "to": to, "amount": "0.123456789", "memo": memo });
             ok(&self.live, "/v1/wallet/transfer", body).await;
         }
     }

@@ -39,7 +39,7 @@ async fn client(at: usize, traffic: Traffic, stop: Arc<AtomicBool>, done: Arc<At
         let _moved = caller
             .post(
                 "/v1/wallet/transfer",
-                json!({ "from": "bob", "to": to, "amount": 0.01 }),
+                json!({ "from": "bob", "to": to, "amount": 0.01, "memo": "m".repeat(turn % 400 + 1) }),
             )
             .await;
         let _spent = caller
@@ -113,7 +113,7 @@ async fn traffic_raises_no_alarm_and_hides_none() {
     );
     let _: i64 = fixture.redis.command(&["HINCRBY", &still, "balance", "-1"]);
     // Counters of text, of an account with traffic.
-    for field in ["live_text_bytes", "live_audit_text"] {
+    for field in ["live_text_bytes", "live_audit_text", "live_kept_text"] {
         let _: i64 = fixture.redis.command(&["HINCRBY", &keys.record(), field, "7"]);
         let found = check_found(&fixture);
         let record = format!("{} {field}", keys.record());

@@ -44,6 +44,10 @@ pub const LIST: &[(&str, &str)] = &[
         OF_TEXTS,
     ),
     (
+        "script/kept_text: local KEY_BYTES = 400 | 19: 400 -> 401",
+        "no key is stored or deleted by the script in which this file is changed",
+    ),
+    (
         "script/money: if not arrived then count_kept_text(math.max(#line - LONG_TRANSACTION, 0)) end | 4: not arrived -> true",
         "nothing arrives by the script in which this file is changed",
     ),

@@ -16,6 +16,7 @@ use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
 use store::call::hold::HoldName;
 use store::keys;
 use store::lookup::VirtualKeyOwner;
+use store::provider_key::FIELDS_BYTES;
 
 /// The provider key of an agent that is [ready](SeedAgent::ready).
 pub const PROVIDER_KEY: &str = "sk-test-provider-key";
@@ -139,6 +140,18 @@ impl SeedAgent {
         let mut index = redis::cmd("SADD");
         let index = index.arg(self.account.keys.sealed_agents()).arg(&self.id);
         self.account.seed.run(index).await;
+        // As `provider_key/store.lua` counts it.
+        let seed = &self.account.seed;
+        let mut length = redis::cmd("HSTRLEN");
+        let before = seed
+            .store
+            .command(length.arg(self.key()).arg(&sealed_field))
+            .await;
+        let before: i64 = before.expect("a length");
+        let added = if before == 0 { FIELDS_BYTES as i64 } else { -before };
+        let mut count = redis::cmd("HINCRBY");
+        count.arg(self.account.keys.record()).arg("live_kept_text");
+        seed.run(count.arg(added + sealed.len() as i64)).await;
         self.account.changed(&self.key(), &fields).await;
     }
 
