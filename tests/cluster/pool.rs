@@ -260,9 +260,7 @@ async fn a_change_waits_while_all_connections_are_in_use() {
     let (master, replica) = master_with_replica().await;
     let store = by_a_replica(master.url(), PATIENT);
     replica.pause();
-    let mut changes: Vec<_> = (0..MOST)
-        .map(|at| change(&store, at, &format!("{at}")))
-        .collect();
+    let mut changes: Vec<_> = (0..MOST).map(|at| change(&store, at, &format!("{at}"))).collect();
     waiting(&master, MOST).await;
     changes.push(change(&store, MOST, "late"));
     assert!(!has_run(&master, MOST, "late"));
@@ -277,9 +275,7 @@ async fn a_change_without_a_connection_within_the_deadline_was_not_sent() {
     let (master, replica) = master_with_replica().await;
     let store = by_a_replica(master.url(), IMPATIENT);
     replica.pause();
-    let changes: Vec<_> = (0..MOST)
-        .map(|at| change(&store, at, &format!("{at}")))
-        .collect();
+    let changes: Vec<_> = (0..MOST).map(|at| change(&store, at, &format!("{at}"))).collect();
     waiting(&master, MOST).await;
     let late = change(&store, MOST, "late");
     master.pause();

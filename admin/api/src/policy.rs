@@ -19,7 +19,7 @@ use serde::Serialize;
 use store::page::Order;
 use store::policy::PolicyRecord;
 use store::policy::script as policy;
-use store::policy::script::{ACCOUNT_POLICIES_MAX, PolicySet, SetPolicy};
+use store::policy::script::{ACCOUNT_POLICIES_MAX, PolicyDeleted, PolicySet, SetPolicy};
 use store::script::change::FieldChange;
 use utoipa::ToSchema;
 
@@ -217,13 +217,18 @@ pub async fn list(call: Call) -> Answer {
 }
 
 /// `DELETE /policies/{id}`
+///
+/// # Errors
+/// 404, 412 if the precondition of `If-Match` fails, 503.
 pub async fn delete(call: Call) -> Answer {
     let id = call.record_id("id", IdKind::Policy)?;
-    match policy::delete(&call.state.store, &call.scope(), id).await? {
-        true => Reply::done(),
-        false => Err(Problem::new(
+    let expected = precondition::expected(call.headers())?;
+    match policy::delete(&call.state.store, &call.scope(), id, &expected).await? {
+        PolicyDeleted::Done => Reply::done(),
+        PolicyDeleted::Missing => Err(Problem::new(
             Code::NotFound,
             format!("There is no policy `{id}`."),
         )),
+        PolicyDeleted::Unexpected => Err(Code::PreconditionFailed.into()),
     }
 }

@@ -9,6 +9,7 @@
 //! Uses the store and object storage. Contains no HTTP of the management API.
 
 mod handle;
+mod identity;
 pub mod intents;
 pub mod location;
 mod manifests;

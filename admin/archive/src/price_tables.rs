@@ -3,7 +3,7 @@
 
 use crate::Archive;
 use domain::price::PriceTable;
-use store::StoreError;
+use store::{Store, StoreError};
 
 /// Part of the archive that has the tables.
 const FOLDER: &str = "prices";
@@ -15,7 +15,8 @@ impl Archive {
     ///
     /// # Errors
     /// [`StoreError::ArchiveUnavailable`], [`StoreError::Archive`]; safe to retry.
-    pub async fn keep_price_table(&self, version: &str, text: &str) -> Result<(), StoreError> {
+    pub async fn keep_price_table(&self, store: &Store, version: &str, text: &str) -> Result<(), StoreError> {
+        self.require_own(store).await?;
         self.settle(&path(version), text.as_bytes()).await
     }
 

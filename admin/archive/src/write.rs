@@ -34,6 +34,7 @@ impl Archive {
         let Some(built) = claimed(chain, before, built).await? else {
             return Ok(0);
         };
+        self.require_own(chain.store()).await?;
         let (segment_path, manifest_path) = built.descriptor.paths(chain.realm());
         self.settle(&segment_path, &built.segment).await?;
         self.settle(&manifest_path, &built.manifest).await?;

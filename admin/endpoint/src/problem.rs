@@ -294,6 +294,9 @@ impl Problem {
 }
 
 /// The store failed: the caller learns that, the log learns why.
+/// Message about entries that are in the archive.
+const ARCHIVE_UNREADABLE: &str = "The archive of older entries cannot be read, so what you asked for cannot be shown now. Try again later.";
+
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         if let StoreError::OverBudget { budget, most } = error {
@@ -314,6 +317,9 @@ impl From<StoreError> for Problem {
         match error {
             StoreError::NotDurable { ran: true, .. } => Code::NotConfirmed.into(),
             StoreError::NotDurable { ran: false, .. } => Code::NotDurable.into(),
+            StoreError::Archive(_) | StoreError::ArchiveUnavailable(_) => {
+                Self::new(Code::ServiceUnavailable, ARCHIVE_UNREADABLE)
+            }
             _ => Code::ServiceUnavailable.into(),
         }
     }

@@ -160,6 +160,7 @@ async fn advance(
     if head.seq == 0 || is_covered {
         return Ok((known, false));
     }
+    worker.archive.require_own(&worker.context.store).await?;
     let next = checkpoint::of_head(chain, head);
     put(checkpoints, key, next, known).await
 }

@@ -43,7 +43,7 @@ async fn run_round(store: &Store, archive: &Archive) -> Result<(), StoreError> {
             OfferedTable::TooLong => {
                 tracing::error!(price.version = version, "removed a price table that is too long");
             }
-            OfferedTable::Text(text) => keep(archive, &version, &text).await?,
+            OfferedTable::Text(text) => keep(store, archive, &version, &text).await?,
         }
         tables::remove(store, &version).await?;
     }
@@ -52,14 +52,14 @@ async fn run_round(store: &Store, archive: &Archive) -> Result<(), StoreError> {
 
 /// Archives a text whose hash is the version: charges refer to it, even if only another version of this program can
 /// read it. A text with another hash proves no charge, and would stay for ever: it is dropped.
-async fn keep(archive: &Archive, version: &str, text: &str) -> Result<(), StoreError> {
+async fn keep(store: &Store, archive: &Archive, version: &str, text: &str) -> Result<(), StoreError> {
     let read = PriceTable::from_text(version, text);
     if let Err(error @ PriceError::Version { .. }) = read {
         let error = error_chain(&error);
         tracing::error!(price.version = version, error, "removed an invalid price table");
         return Ok(());
     }
-    archive.keep_price_table(version, text).await?;
+    archive.keep_price_table(store, version, text).await?;
     match read {
         Ok(_) => tracing::info!(price.version = version, "price table archived"),
         Err(error) => {

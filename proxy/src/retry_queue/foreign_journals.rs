@@ -374,6 +374,10 @@ impl Fault {
 
 /// Opens and locks a file; `None` if another process has locked it, or took it over before the lock.
 fn lock(path: &Path) -> std::io::Result<Option<File>> {
+    // Opening a pipe would wait for somebody who writes.
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(std::io::Error::other("it is not a regular file"));
+    }
     let file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,

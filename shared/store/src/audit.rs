@@ -2,6 +2,7 @@
 //! since Lua loses digits of large numbers.
 
 pub mod archive;
+pub mod archive_id;
 pub mod chain;
 pub mod checkpoint_key;
 pub mod decisions;

@@ -40,6 +40,8 @@ use std::time::Duration;
 /// Error for an address that cannot be parsed. Does not contain the address, which may include a password.
 const MALFORMED: &str = "store.url must be redis://HOST:PORT, rediss://HOST:PORT (TLS), redis+unix:///PATH or \
      redis-cluster://HOST:PORT,HOST:PORT,…";
+/// Error for a database by number. Backups and restores of one are not marked, and a cluster has none.
+const OTHER_DATABASE: &str = "store.url names a database; the ledger is in database 0 of a server of its own";
 /// Error for certificates to trust without TLS.
 const CA_FILE_WITHOUT_TLS: &str = "store.ca_file is set, and store.url does not begin with rediss://, so there is no TLS \
      that it could be for: change store.url, or leave store.ca_file empty";
@@ -445,8 +447,11 @@ fn shown(url: &str) -> Option<String> {
 }
 
 fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreError> {
-    if url.into_connection_info().is_err() {
+    let Ok(info) = url.into_connection_info() else {
         return Err(StoreError::BadUrl(MALFORMED.to_owned()));
+    };
+    if info.redis_settings().db() != 0 {
+        return Err(StoreError::BadUrl(OTHER_DATABASE.to_owned()));
     }
     // TLS needs a process-wide crypto provider. The first one installed stays.
     drop(rustls::crypto::ring::default_provider().install_default());

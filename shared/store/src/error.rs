@@ -131,6 +131,11 @@ impl StoreError {
         }
     }
 
+    /// Returns whether the server refused it for lack of memory.
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == OUT_OF_MEMORY)
+    }
+
     /// Returns whether the server did not reply, or refuses every caller: its next command is likely to fail too.
     pub fn is_server_failure(&self) -> bool {
         match self {
@@ -163,9 +168,12 @@ const CLOCK: &str = "CLOCK";
 /// Error code with which a server refuses user and password.
 const WRONG_PASSWORD: &str = "WRONGPASS";
 
+/// Error code with which a full server refuses what takes memory.
+const OUT_OF_MEMORY: &str = "OOM";
+
 /// Error codes of a refusal *before* any effect.
 const REFUSALS: [&str; 13] = [
-    "OOM",
+    OUT_OF_MEMORY,
     "READONLY",
     "MISCONF",
     "LOADING",

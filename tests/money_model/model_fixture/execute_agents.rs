@@ -10,7 +10,7 @@ use store::agent;
 use store::agent::freeze::{Freeze, Frozen, FrozenBy, set_frozen};
 use store::agent::script::{Created, Deleted, NewAgent};
 use store::policy;
-use store::policy::script::{PolicySet, SetPolicy};
+use store::policy::script::{Expected, PolicyDeleted, PolicySet, SetPolicy, delete};
 use store::script::change::FieldChange;
 use store::script::plan_limit::PlanLimit;
 use store::wallet::script::user_wallet;
@@ -64,13 +64,13 @@ impl ModelFixture {
                 set_policy(store, *at, agent.as_deref(), limits, *n).await
             }
             Act::DropPolicy { at, id } => {
-                match policy::script::delete(store, &scope(*at), id)
-                    .await
-                    .map_err(wrong)?
-                {
-                    true => Ok("deleted".to_owned()),
-                    false => Ok("missing".to_owned()),
+                let deleted = delete(store, &scope(*at), id, &Expected::Anything).await;
+                Ok(match deleted.map_err(wrong)? {
+                    PolicyDeleted::Done => "deleted",
+                    PolicyDeleted::Missing => "missing",
+                    PolicyDeleted::Unexpected => "mismatch",
                 }
+                .to_owned())
             }
             other => Err(format!("not about agents: {other:?}")),
         }

@@ -120,10 +120,17 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
     let error = trail(&gone).list(EVERYTHING, everything).await.unwrap_err();
     assert!(error.to_string().contains("segments/"), "{error}");
 
-    // The service is back and empty: the old segments are missing; it takes new ones.
+    // The service is back and empty: the old segments are missing, and nothing is written beside that. Once the operator
+    // has given it the archive's id, it takes new ones.
     service.restart().await;
     let error = trail(&gone).read(1).await.unwrap_err();
     assert!(error.to_string().contains("it is not there"), "{error}");
+    let moving = archive.move_segment(&fixture.chain(), 40, 5).await;
+    let error = moving.unwrap_err().to_string();
+    let id = error.split('`').find(|part| part.starts_with("archive_"));
+    let id = id.expect("the expected id").to_owned();
+    assert_eq!(place.list("").await.unwrap(), Vec::<String>::new());
+    place.put("archive-id", id.into_bytes()).await.unwrap();
     let moving = archive.move_segment(&fixture.chain(), 40, 5).await;
     assert_eq!(moving.unwrap(), 5);
     assert_eq!(trail(&gone).read(31).await.unwrap().len(), 5);

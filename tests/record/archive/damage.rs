@@ -253,3 +253,41 @@ async fn verdict(caller: &Caller) -> Value {
     assert_eq!(reply.status, 200, "{reply:?}");
     serde_json::from_str(reply.text().lines().last().unwrap()).unwrap()
 }
+
+/// An empty mount point in place of the archive, or the archive of another store.
+#[tokio::test]
+async fn nothing_is_written_to_another_archive() {
+    let fixture = Fixture::new().await;
+    fixture.fill(30).await;
+    let [empty, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    std::fs::write(other.path().join("archive-id"), "archive_of_others\n").unwrap();
+    assert_eq!(fixture.move_segment(10).await, 10);
+    let chain = fixture.chain();
+    for root in [&empty, &other] {
+        let before = std::fs::read_dir(root.path()).unwrap().count();
+        let archive = archive_at(root.path());
+        for written in [
+            archive.move_segment(&chain, 20, 10).await.map(drop),
+            archive.keep_price_table(&fixture.store, "v", "{}").await,
+        ] {
+            let error = written.unwrap_err();
+            assert!(matches!(error, StoreError::ArchiveUnavailable(_)), "{error:?}");
+            assert!(
+                error.to_string().contains("`archive-id` is not `archive_"),
+                "{error}"
+            );
+        }
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), before);
+    }
+    assert_eq!(
+        chain.extent().await.unwrap().archived.seq,
+        10,
+        "nothing left the store"
+    );
+    // A store that knows no archive yet takes the one that is there.
+    let another = Fixture::new().await;
+    another.fill(30).await;
+    let moved = fixture.archive.move_segment(&another.chain(), 10, 10).await;
+    assert_eq!(moved.unwrap(), 10);
+    assert_eq!(fixture.move_segment(10).await, 10);
+}

@@ -80,6 +80,18 @@ async fn the_later_of_two_editors_is_reported_and_changes_nothing() {
     let none = set(&caller, "/v1/policies/nobody", &[("if-match", "*")], json!({})).await;
     problem(&none, 412, "PRECONDITION_FAILED");
     problem(&caller.get("/v1/agents/nobody").await, 404, "NOT_FOUND");
+    let id = success(&last, 200)["policy"]["id"].as_str().unwrap().to_owned();
+    let delete = async |id: &str, tag: &str| {
+        let path = format!("/v1/policies/{id}");
+        caller
+            .try_send("DELETE", &path, &[("if-match", tag)], "")
+            .await
+            .unwrap()
+    };
+    problem(&delete(&id, "\"4\"").await, 412, "PRECONDITION_FAILED");
+    problem(&delete(&id, "4").await, 400, "VALIDATION");
+    success(&delete(&id, "\"4\", \"5\"").await, 200);
+    problem(&delete(&id, "*").await, 404, "NOT_FOUND");
 
     // An account-wide policy is a new one every time.
     let wide = json!({ "name": "All" });

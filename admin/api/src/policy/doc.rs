@@ -4,6 +4,7 @@ use super::{LIMITS, NAME_MAX, PolicyAnswer, PolicyView};
 use endpoint::doc::field::{agent_id, flag, is, limit, line, new_agent_id, pattern, words};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::{CURRENCIES, Code, Success};
+use openapi::Json;
 
 pub(crate) fn section() -> Section {
     let about = "What agents may spend. An agent has one policy of its own; policies without an agent hold for all agents that have \
@@ -42,10 +43,13 @@ fn limits(body: Body) -> Body {
     })
 }
 
+fn revision_tag() -> Json {
+    pattern(r#"^(\*|"[0-9]{1,19}")$"#).example("\"3\"")
+}
+
 /// Adds the preconditions with which editors avoid overwriting each other's changes.
 fn expecting(doc: Doc) -> Doc {
-    let tag = pattern(r#"^(\*|"[0-9]{1,19}")$"#).example("\"3\"");
-    doc.header("If-Match", tag, "The `revision` that you saw, in quotes; 412 when the policy has another. `*`: any, as long as there is one.")
+    doc.header("If-Match", revision_tag(), "The `revision` that you saw, in quotes; 412 when the policy has another. `*`: any, as long as there is one.")
         .header("If-None-Match", pattern(r"^\*$").example("*"), "`*`: only if there is no policy yet. Not together with `If-Match`.")
         .errors(&[Code::PreconditionFailed])
 }
@@ -92,6 +96,11 @@ fn set_for_agent() -> Doc {
 fn delete() -> Doc {
     Doc::new("DELETE /policies/{id}", "deletePolicy", "Delete a policy")
         .param("id", is("PolicyId"), "The policy.")
+        .header(
+            "If-Match",
+            revision_tag(),
+            "The `revision` that you saw, in quotes; 412 when the policy has another.",
+        )
         .response::<Success>(200, "It is deleted.")
-        .errors(&[Code::NotFound])
+        .errors(&[Code::NotFound, Code::PreconditionFailed])
 }

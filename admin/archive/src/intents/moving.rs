@@ -88,6 +88,7 @@ impl Archive {
         });
         let (built, records) = building.await.map_err(|error| failed(error.to_string()))?;
         let built = built.map_err(|error| failed(error.to_string()))?;
+        self.require_own(store).await?;
         let (segment_path, manifest_path) = built.descriptor.paths(realm);
         self.settle(&segment_path, &built.segment).await?;
         self.settle(&manifest_path, &built.manifest).await?;

@@ -47,6 +47,15 @@ fn a_malformed_address_is_answered_with_the_forms_of_one() {
 }
 
 #[test]
+fn a_database_by_number_is_refused() {
+    for url in ["redis://localhost:7000/1", "redis+unix:///run/redis.sock?db=3"] {
+        let error = Store::open(url, SILENCE_MAX).unwrap_err().to_string();
+        assert!(error.starts_with("store.url names a database"), "{url}: {error}");
+    }
+    Store::open("redis://localhost:7000/0", SILENCE_MAX).unwrap();
+}
+
+#[test]
 fn certificates_without_tls_are_a_mistake_that_names_both_keys() {
     let mut settings = settings::load_from(None, std::iter::empty()).unwrap().store;
     settings.ca_file = "/etc/tollgate/store-ca.crt".into();

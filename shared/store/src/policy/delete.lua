@@ -1,9 +1,13 @@
 -- Purpose: delete a policy. It applies from the next call on.
 -- KEYS: of a change, then as script.rs names them. `target` is the agent, or the hash of account-wide policies for one
--- ARGV: of a change, then as script.rs names them. `reach` is 'agent' or 'account'
--- Returns: {'deleted'} | {'missing'} | {'no_account'}
--- Cost: O(log policies), and O(account-wide policies) for an account-wide one; up to 12 calls
-if call('DEL', KEYS.policy) == 0 then return {'missing'} end
+-- ARGV: of a change, then as script.rs names them. `reach` is 'agent' or 'account'; `expected` is for
+--   precondition.lua
+-- Returns: {'deleted'} | {'missing'} | {'mismatch'} (it does not match `expected`; nothing changed) | {'no_account'}
+-- Cost: O(log policies), and O(account-wide policies) for an account-wide one; up to 13 calls
+local revision = call('HGET', KEYS.policy, 'revision')
+if not revision then return {'missing'} end
+if is_unexpected(ARGV.expected, revision) then return {'mismatch'} end
+call('DEL', KEYS.policy)
 call('ZREM', KEYS.policies, ARGV.policy_id)
 if ARGV.reach == 'agent' then
   call('HDEL', KEYS.target, 'policy_id', 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval',

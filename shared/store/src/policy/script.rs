@@ -6,13 +6,14 @@ use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
 
+const PRECONDITION: &str = include_str!("precondition.lua");
 const STRICTEST: &str = include_str!("strictest.lua");
 
 script! {
     /// Creates or changes a policy.
     pub static SET = "policy_set",
     kind: Change,
-    source: [BUDGET, FIELDS, STRICTEST, include_str!("set.lua")],
+    source: [BUDGET, FIELDS, PRECONDITION, STRICTEST, include_str!("set.lua")],
     when_full: Refuse,
     marks: [with_budgets],
     /// `target` is the agent, or the hash of account-wide policies for one of those.
@@ -27,10 +28,10 @@ script! {
     /// Deletes a policy.
     pub static DELETE = "policy_delete",
     kind: Change,
-    source: [STRICTEST, include_str!("delete.lua")],
+    source: [PRECONDITION, STRICTEST, include_str!("delete.lua")],
     when_full: Run,
     keys: PolicyKeys,
-    args: struct DeleteArgs<'a>: &'a str { policy_id, reach },
+    args: struct DeleteArgs<'a>: &'a str { policy_id, reach, expected },
 }
 
 /// Maximum number of account-wide policies of an account and mode.
@@ -40,8 +41,6 @@ pub const ACCOUNT_POLICIES_MAX: usize = 100;
 const ATTEMPTS: usize = 64;
 /// Revision of a policy that does not exist.
 const NO_REVISION: &str = "0";
-/// Revision of a policy that was last set by a version without revisions.
-const FIRST_REVISION: &str = "1";
 
 impl PolicyKeys {
     fn new(scope: &Scope<'_>, id: &str, agent: Option<&str>) -> Self {
@@ -215,7 +214,7 @@ impl Before {
         let revision = values.pop().flatten();
         let old = changes.iter().zip(fields);
         Ok(Self {
-            revision: revision.unwrap_or_else(|| FIRST_REVISION.to_owned()),
+            revision: revision.unwrap_or_else(|| NO_REVISION.to_owned()),
             changed: old
                 .filter(|((_, new), old)| new != old)
                 .map(|((field, _), old)| (*field, old))
@@ -224,21 +223,42 @@ impl Before {
     }
 }
 
-/// Deletes a policy. Returns false if it does not exist.
-/// Safe to retry.
-pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, StoreError> {
+/// Outcome of deleting a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyDeleted {
+    /// It applies to no call any more.
+    Done,
+    /// It does not exist.
+    Missing,
+    /// It does not match `expected`; nothing changed.
+    Unexpected,
+}
+
+/// Deletes a policy. Safe to retry.
+pub async fn delete(
+    store: &Store,
+    scope: &Scope<'_>,
+    id: &str,
+    expected: &Expected,
+) -> Result<PolicyDeleted, StoreError> {
     let Some(policy) = PolicyRecord::read(store, &scope.realm(), id).await? else {
-        return Ok(false);
+        return Ok(PolicyDeleted::Missing);
     };
     let agent = policy.agent.as_deref();
     let keys = PolicyKeys::new(scope, id, agent);
     let args = DeleteArgs {
         policy_id: id,
         reach: reach(agent),
+        expected: &expected.word(),
     };
     let event = Event::new("policy.deleted", json!({ "policyId": id })).with_agent(agent);
-    let reply = scope.execute(store, &DELETE, event, keys, args).await?;
-    reply.is("deleted", &["missing"])
+    let mut reply = scope.execute(store, &DELETE, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "deleted" => Ok(PolicyDeleted::Done),
+        "missing" => Ok(PolicyDeleted::Missing),
+        "mismatch" => Ok(PolicyDeleted::Unexpected),
+        _ => reply.unexpected(),
+    }
 }
 
 /// Returns how the audit log shows a field.

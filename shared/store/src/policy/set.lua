@@ -3,8 +3,7 @@
 -- KEYS: of a change, then as script.rs names them. `target` is the agent, or the hash of account-wide policies for one
 -- ARGV: of a change, then as script.rs names them. `reach` is 'agent' or 'account'; `state` is 'new', or 'old' if the
 --   policy must exist; `read_revision` is the revision whose values the entry has as previous ones ('0' for a new
---   policy); `expected` is '' | 'none' (no policy may exist) | 'any' (one must exist) | the accepted revisions, each
---   between spaces. `changes` come in threes: 'set' field value, or 'clear' field ''. Last: budgets
+--   policy); `expected` is for precondition.lua. `changes` come in threes: 'set' field value, or 'clear' field ''. Last: budgets
 -- Returns: {'set', field, value, …} (the whole policy; nothing was written if it was so before)
 --   | {'too_many'} | {'over_budget', kind} | {'no_account'}
 --   | {'mismatch'} (it does not match `expected`; nothing changed)
@@ -18,14 +17,9 @@ if ARGV.reach == 'agent' then
 elseif is_new and call('HLEN', KEYS.target) >= tonumber(ARGV.account_policies_max) then
   return {'too_many'}
 end
-local revision = is_new and '0' or call('HGET', KEYS.policy, 'revision')
-local expected = ARGV.expected
-if expected == 'none' then
-  if not is_new then return {'mismatch'} end
-elseif expected ~= '' then
-  if is_new then return {'mismatch'} end
-  if expected ~= 'any' and not string.find(expected, format(' %s ', revision), 1, true) then return {'mismatch'} end
-end
+local revision = not is_new and call('HGET', KEYS.policy, 'revision')
+if is_unexpected(ARGV.expected, revision) then return {'mismatch'} end
+revision = revision or '0'
 local function whole_policy() return {'set', unpack(call('HGETALL', KEYS.policy))} end
 if not is_new and has_fields(@KEYS.policy, @ARGV.changes) then return whole_policy() end
 -- The entry has the values of this revision as previous ones.

@@ -1,0 +1,54 @@
+//! The object `archive-id` says which archive this is, and the store keeps the same id. So what is only there in place
+//! of the archive, such as the mount point of a volume that is gone, or another directory, is noticed before anything
+//! is written to it.
+
+use crate::handle::Archive;
+use store::audit::archive_id;
+use store::{Store, StoreError};
+
+/// The object's path.
+const PATH: &str = "archive-id";
+
+impl Archive {
+    /// Requires that this is the archive to which entries of this store have gone. The first call marks a new archive.
+    ///
+    /// # Errors
+    /// [`StoreError::ArchiveUnavailable`] if it is another one, or could not be read.
+    pub async fn require_own(&self, store: &Store) -> Result<(), StoreError> {
+        let found = self.location().get(PATH).await?;
+        let found = found.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+        let expected = match archive_id::read(store).await? {
+            Some(expected) => expected,
+            None => {
+                let id = match &found {
+                    Some(id) => id.clone(),
+                    None => self.mark(store).await?,
+                };
+                return match archive_id::keep(store, &id).await {
+                    // What is archived makes room in a full store.
+                    Err(error) if error.is_out_of_memory() => Ok(()),
+                    Ok(kept) if kept != id => Err(another(&kept)),
+                    kept => kept.map(drop),
+                };
+            }
+        };
+        match found {
+            Some(id) if id == expected => Ok(()),
+            _ => Err(another(&expected)),
+        }
+    }
+
+    /// Marks a new archive. Returns its id.
+    async fn mark(&self, store: &Store) -> Result<String, StoreError> {
+        let id = archive_id::for_new_archive(store).await?;
+        self.settle(PATH, format!("{id}\n").as_bytes()).await?;
+        Ok(id)
+    }
+}
+
+fn another(expected: &str) -> StoreError {
+    StoreError::ArchiveUnavailable(format!(
+        "audit.archive is not the archive of this store: its object `{PATH}` is not `{expected}`. Mount or name the \
+         archive that has it; nothing is written here"
+    ))
+}
