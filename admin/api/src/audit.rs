@@ -133,7 +133,17 @@ pub async fn export(call: Call) -> Answer {
         after,
         head,
     };
-    let lines = export.lines().inspect_err(move |error: &ExportError| {
+    let begun = Reply::begun(export.lines()).await.map_err(|error| match error {
+        ExportError::Store(error) => error.into(),
+        broken => {
+            tracing::error!(account, %mode, error = %broken, "the audit trail cannot be exported");
+            Problem::new(
+                Code::ServiceUnavailable,
+                format!("{broken}; GET /audit/verify shows where."),
+            )
+        }
+    })?;
+    let lines = begun.inspect_err(move |error: &ExportError| {
         tracing::error!(account, %mode, error = %error_chain(error), "an export of the audit trail was cut off");
     });
     let reply = Reply::stream(read, &name, CONTENT_TYPE, lines)?;

@@ -6,7 +6,7 @@ use crate::problem::{Code, Problem};
 use axum::body::{Body, HttpBody as _};
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
-use futures::{Stream, TryStreamExt as _, stream};
+use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -140,6 +140,18 @@ impl Reply {
         })
     }
 
+    /// Waits for the first part of a body, so that one whose beginning fails is an error, and no file that is cut off.
+    ///
+    /// # Errors
+    /// That of the first part.
+    pub async fn begun<E: Send + 'static>(
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<impl Stream<Item = Result<Bytes, E>> + Send + 'static, E> {
+        let mut body = Box::pin(body);
+        let first = body.next().await.transpose()?;
+        Ok(stream::iter(first.map(Ok)).chain(body))
+    }
+
     /// Builds 200 with short lines of JSON that are generated while they are sent.
     pub fn lines<E>(body: impl Stream<Item = Result<Bytes, E>> + Send + 'static) -> Answer
     where
@@ -240,7 +252,6 @@ fn in_pieces(body: Body, kept: impl Send + 'static) -> Body {
 mod tests {
     use super::*;
     use crate::memory::SharedMemory;
-    use futures::StreamExt as _;
 
     #[tokio::test]
     async fn an_answer_is_counted_until_it_is_sent() {

@@ -13,6 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use unicode_normalization::UnicodeNormalization as _;
 
 /// Shortest password, in characters.
 pub const SHORTEST: usize = 8;
@@ -90,7 +91,7 @@ fn hash_in(password: &SecretString, salt: Salt, memory: &mut Memory) -> Result<S
         salt: Some(salt.as_salt()),
         hash: None,
     };
-    way.hash = compute(password.expose_secret().as_bytes(), &way, memory);
+    way.hash = compute(password, &way, memory);
     way.hash.ok_or(HashFailed).map(|_| way.to_string())
 }
 
@@ -124,7 +125,7 @@ fn right_for(password: &SecretString, hashes: &[String], dummy_hash: &str, memor
     // If no hash can be parsed, the work is done for the dummy.
     let dummy_hash = PasswordHash::new(dummy_hash).ok();
     let way = parsed.iter().flatten().next().or(dummy_hash.as_ref());
-    let output = way.and_then(|way| compute(password.expose_secret().as_bytes(), way, memory));
+    let output = way.and_then(|way| compute(password, way, memory));
     let is_right = |hash: &PasswordHash<'_>| {
         let is_computed = way.is_some_and(|way| is_alike(way, hash));
         is_computed && output.is_some() && output == hash.hash
@@ -141,8 +142,10 @@ fn is_alike(one: &PasswordHash<'_>, other: &PasswordHash<'_>) -> bool {
     one.salt == other.salt && of(one) == of(other)
 }
 
-/// Computes the hash of a password with the parameters of `way`. Outputs are compared in constant time.
-fn compute(password: &[u8], way: &PasswordHash<'_>, memory: &mut Memory) -> Option<Output> {
+/// Computes the hash of a password with the parameters of `way`. Outputs are compared in constant time. The password
+/// counts in its composed form (NFC): systems differ in the form that their keyboards give.
+fn compute(password: &SecretString, way: &PasswordHash<'_>, memory: &mut Memory) -> Option<Output> {
+    let password = SecretString::from(password.expose_secret().nfc().collect::<String>());
     let params = Params::try_from(way).ok()?;
     let algorithm = Algorithm::try_from(way.algorithm).ok()?;
     let version = way.version.map(Version::try_from).transpose().ok()?;
@@ -152,7 +155,8 @@ fn compute(password: &[u8], way: &PasswordHash<'_>, memory: &mut Memory) -> Opti
     let blocks = memory.blocks(&params);
     let argon2 = Argon2::new(algorithm, version.unwrap_or_default(), params);
     Output::init_with(length, |output| {
-        let made = argon2.hash_password_into_with_memory(password, salt, output, blocks);
+        let made =
+            argon2.hash_password_into_with_memory(password.expose_secret().as_bytes(), salt, output, blocks);
         made.map_err(|_| argon2::password_hash::Error::Crypto)
     })
     .ok()
@@ -285,6 +289,14 @@ mod tests {
         assert_eq!(right("another", &[&first, &other]), [false, false]);
         assert_eq!(right("correct horse", &[]), [false; 0]);
         assert_eq!(right("correct horse", &["no hash"]), [false]);
+    }
+
+    #[test]
+    fn a_password_is_the_same_in_both_forms_of_its_letters() {
+        let [composed, decomposed] = ["p\u{e4}ssw\u{f6}rd", "pa\u{308}sswo\u{308}rd"];
+        let stored = hash(&composed.into(), Salt([1; 16])).unwrap();
+        assert_eq!(right(decomposed, &[&stored]), [true]);
+        assert_eq!(right("passwordx", &[&stored]), [false]);
     }
 
     #[test]

@@ -211,8 +211,16 @@ async fn over_http_a_damaged_segment_is_503_until_it_is_restored() {
     let path = format!("/v1/decisions/{}", ids[0]);
     let whole = std::fs::read(&segment).unwrap();
     std::fs::remove_file(&segment).unwrap();
-    let reply = caller.get(&path).await;
-    assert_eq!(reply.status, 503, "{reply:?}");
+    for path in [path.as_str(), "/v1/audit/export", "/v1/calls/export"] {
+        let reply = caller.get(path).await;
+        assert_eq!(reply.status, 503, "{reply:?}");
+        assert!(
+            reply
+                .text()
+                .contains("The archive of older entries cannot be read"),
+            "{reply:?}"
+        );
+    }
     assert!(admin.logs().contains("000000000001-000000000010.jsonl.zst"));
     std::fs::write(&segment, whole).unwrap();
     let reply = caller.get(&path).await;

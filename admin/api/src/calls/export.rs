@@ -6,7 +6,7 @@ use crate::call_trail;
 use crate::spreadsheet::{CsvFile, lines};
 use crate::state::Call;
 use bytes::Bytes;
-use endpoint::{Answer, Problem};
+use endpoint::{Answer, Problem, Reply};
 use futures::{Stream, stream};
 use history::trail::calls::{CallsPosition, STEP_MAX};
 
@@ -31,7 +31,8 @@ pub async fn export(call: Call) -> Answer {
         );
         return Err(Problem::validation(message));
     }
-    CsvFile::new(&call, "calls").stream(read, &COLUMNS, rows(call, filter))
+    let file = CsvFile::new(&call, "calls");
+    file.stream(read, &COLUMNS, Reply::begun(rows(call, filter)).await?)
 }
 
 /// The rows of the calls, some hundred in each chunk. An error is the last item.
