@@ -111,7 +111,7 @@ impl<'a> Common<'a> {
 fn choice(name: &str, scanner: &Scanner<'_>, depth: usize) -> Option<&'static str> {
     let folded = folded(Cow::Borrowed(name));
     let is_alike = |known: &&str| letters(known).eq(letters(&folded));
-    if depth > 0 && scanner.peek() == Some(b'{') && EXTENSIONS.iter().any(|known| is_alike(&known)) {
+    if depth > 0 && scanner.peek() == Some(b'{') && EXTENSIONS.iter().any(is_alike) {
         let mut found = None;
         // The caller parses it again, and reports what is malformed.
         drop(scanner.fork().object(|scanner, key| {
