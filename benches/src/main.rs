@@ -49,7 +49,7 @@ struct Options {
     /// Measure only these sections, and keep the results of the others
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Section>,
-    /// Short phases, some eight minutes in all: for a first impression, not for publication
+    /// Short phases, some nine minutes in all: for a first impression, not for publication
     #[arg(long)]
     quick: bool,
     /// Length of every phase [default: 5, quick 1]

@@ -96,7 +96,7 @@ impl Lengths {
         probe_seconds: 3.0,
         rest_seconds: 10.0,
     };
-    /// Some eight minutes in all: for a first impression, not for publication.
+    /// Some nine minutes in all: for a first impression, not for publication.
     pub(crate) const QUICK: Self = Self {
         seconds: 1.0,
         warm_up: 0.3,
