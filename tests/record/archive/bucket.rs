@@ -120,8 +120,8 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
     let error = trail(&gone).list(EVERYTHING, everything).await.unwrap_err();
     assert!(error.to_string().contains("segments/"), "{error}");
 
-    // The service is back and empty: the old segments are missing, and nothing is written beside that. Once the operator
-    // has given it the archive's id, it takes new ones.
+    // The service is back and empty: the old segments are missing, and nothing is written beside that. Once the
+    // operator has given it the archive's id, it takes new ones.
     service.restart().await;
     let error = trail(&gone).read(1).await.unwrap_err();
     assert!(error.to_string().contains("it is not there"), "{error}");

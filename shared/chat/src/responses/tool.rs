@@ -16,8 +16,8 @@ use crate::prompt::Prompt;
 use crate::scan::{Scanner, Value};
 use domain::measured::Endpoint;
 
-/// Reads a list of tools and adds its bytes to `prompt`. The types that there are depend on the endpoint. The path of an
-/// unsupported field starts with the index.
+/// Reads a list of tools and adds its bytes to `prompt`. The types that there are depend on the endpoint. The path of
+/// an unsupported field starts with the index.
 pub(crate) fn all(
     endpoint: Endpoint,
     prompt: &mut Prompt,
