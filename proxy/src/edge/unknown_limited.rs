@@ -17,6 +17,9 @@ use tokio::time::{Sleep, sleep};
 /// Time in which the processing of a request begins. The library refuses malformed heads by itself, and of those it
 /// never does.
 const BEGINS_WITHIN: Duration = Duration::from_millis(100);
+/// Longest wait of a further request; then the connection ends. While a request waits nothing is read, so nothing else
+/// would show that the caller has left.
+const WAITS_MAX: Duration = Duration::from_secs(30);
 
 /// HTTP/2 connection with few requests of unknown keys.
 pub struct UnknownLimited {
@@ -29,6 +32,8 @@ pub struct UnknownLimited {
     read: usize,
     /// Deadline for the requests that were read to begin, while another waits.
     begins_by: Option<Pin<Box<Sleep>>>,
+    /// End of the wait of a further request.
+    waits_until: Option<Pin<Box<Sleep>>>,
     /// Whether the edge waits for the caller to read what it writes.
     is_unread: bool,
     /// Bytes that were received and not read.
@@ -70,6 +75,7 @@ impl UnknownLimited {
             last: 0,
             read: 0,
             begins_by: None,
+            waits_until: None,
             is_unread: false,
             held: Vec::new(),
             waiting: None,
@@ -107,7 +113,14 @@ impl UnknownLimited {
     }
 
     /// Waits until the head that waits may be read.
-    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    ///
+    /// # Errors
+    /// It has waited for [`WAITS_MAX`].
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let until = self.waits_until.get_or_insert_with(|| Box::pin(sleep(WAITS_MAX)));
+        if until.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         self.requests.wake_on_change(context.waker());
         if !self.has_room() && self.requests.begun() < self.read {
             let begins_by = self
@@ -118,7 +131,7 @@ impl UnknownLimited {
             self.begins_by = None;
         }
         match self.has_room() {
-            true => Poll::Ready(()),
+            true => Poll::Ready(Ok(())),
             false => Poll::Pending,
         }
     }
@@ -126,6 +139,7 @@ impl UnknownLimited {
     /// Reads the held bytes on, behind the head that waited.
     fn go_on(&mut self, waited: WaitingHead) {
         self.begins_by = None;
+        self.waits_until = None;
         self.count_head();
         let held = std::mem::take(&mut self.held);
         self.waiting = self.read_frames(&held, waited.ends);
@@ -167,7 +181,7 @@ impl AsyncRead for UnknownLimited {
                 return Poll::Ready(Ok(()));
             }
             if let Some(waiting) = this.waiting {
-                ready!(this.poll_room(context));
+                ready!(this.poll_room(context))?;
                 this.go_on(waiting);
                 continue;
             }
@@ -296,6 +310,29 @@ mod tests {
             requests(FEW + 2..2 * FEW + 2),
             "in spite of it, as many as ever"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_whose_requests_wait_for_too_long_ends() {
+        let mut fixture = fixture();
+        let sent = [PREFACE, &requests(0..3)].concat();
+        fixture.caller.write_all(&sent).await.unwrap();
+        fixture.read(BUFFER_BYTES).await;
+        for _ in 0..2 {
+            let in_progress = fixture.requests.begin();
+            tokio::time::sleep(WAITS_MAX - Duration::from_millis(1)).await;
+            assert!(fixture.read(BUFFER_BYTES).await.is_empty(), "it waits");
+            drop(in_progress);
+            if fixture.requests.begun() == 1 {
+                assert_eq!(fixture.read(BUFFER_BYTES).await, request(3), "a wait of its own");
+            }
+        }
+        let _in_progress = fixture.requests.begin();
+        fixture.caller.write_all(&requests(3..5)).await.unwrap();
+        drop(fixture.caller);
+        tokio::time::sleep(WAITS_MAX).await;
+        let ended = fixture.edge.read(&mut [0; 9]).await;
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
     #[tokio::test]
