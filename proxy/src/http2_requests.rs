@@ -18,7 +18,7 @@ pub struct Http2Requests {
     in_progress: AtomicUsize,
     /// Of these, requests whose key is known.
     known: AtomicUsize,
-    /// Whether a request ever had a known key.
+    /// True once a request had a known key.
     is_caller_known: AtomicBool,
     /// Task that reads the connection.
     reader: AtomicWaker,

@@ -19,22 +19,25 @@ impl Archive {
         let found = found.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
         let expected = match archive_id::read(store).await? {
             Some(expected) => expected,
-            None => {
-                let id = match &found {
-                    Some(id) => id.clone(),
-                    None => self.mark(store).await?,
-                };
-                return match archive_id::keep(store, &id).await {
-                    // What is archived makes room in a full store.
-                    Err(error) if error.is_out_of_memory() => Ok(()),
-                    Ok(kept) if kept != id => Err(another(&kept)),
-                    kept => kept.map(drop),
-                };
-            }
+            None => return self.adopt(store, found).await,
         };
         match found {
             Some(id) if id == expected => Ok(()),
             _ => Err(another(&expected)),
+        }
+    }
+
+    /// Makes this the archive of a store that has none: `found` is its id, unless it is new.
+    async fn adopt(&self, store: &Store, found: Option<String>) -> Result<(), StoreError> {
+        let id = match found {
+            Some(id) => id,
+            None => self.mark(store).await?,
+        };
+        match archive_id::keep(store, &id).await {
+            // What is archived makes room in a full store.
+            Err(error) if error.is_out_of_memory() => Ok(()),
+            Ok(kept) if kept != id => Err(another(&kept)),
+            kept => kept.map(drop),
         }
     }
 

@@ -182,7 +182,7 @@ pub(super) struct Compared {
     pub(super) signed: Option<u64>,
     /// The largest number of entries that a checkpoint states, even if the verifier has not seen them.
     stated: u64,
-    /// Whether a known end covers exactly the verified entries.
+    /// True if a known end covers exactly the verified entries.
     pub(super) whole: bool,
     /// Known ends that could not be compared.
     pub(super) unseen: Vec<KnownEnd>,

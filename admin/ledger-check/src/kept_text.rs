@@ -1,14 +1,11 @@
 //! The counter of the text that stays in agents' rows and in the transactions that an account caused, by which the
 //! guard of a nearly full store judges it (decision D71): it is the sum of these texts.
 
+use super::book::Fields;
 use domain::mode::Mode;
-use std::collections::HashMap;
 use store::account::ModeField;
 use store::provider_key::FIELDS_BYTES;
 use store::transaction::{LONG_LINE, Transaction, TransactionType};
-
-/// The fields of a record in the store.
-type Fields = HashMap<String, String>;
 
 /// The prefix of the fields with sealed provider keys.
 const SEALED: &str = "pk_sealed:";
@@ -21,7 +18,7 @@ pub(super) struct KeptText {
     /// Number of the last transaction that it counts.
     last: u64,
     pub(super) sum: u64,
-    /// Whether a long line does not tell which account caused it.
+    /// True after a long line that does not say which account caused it.
     pub(super) is_undecided: bool,
 }
 

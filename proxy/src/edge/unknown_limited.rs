@@ -34,7 +34,7 @@ pub struct UnknownLimited {
     begins_by: Option<Pin<Box<Sleep>>>,
     /// End of the wait of a further request.
     waits_until: Option<Pin<Box<Sleep>>>,
-    /// Whether the edge waits for the caller to read what it writes.
+    /// True while the edge waits for the caller to read what it writes.
     is_unread: bool,
     /// Bytes that were received and not read.
     held: Vec<u8>,

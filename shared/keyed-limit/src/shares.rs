@@ -27,7 +27,7 @@ struct Pool<K> {
     names: HashMap<K, Name>,
 }
 
-/// What a name holds, and its waits by their number. It is forgotten with the last of both.
+/// Permits and waits of a name, which is forgotten with the last of both.
 #[derive(Debug, Default)]
 struct Name {
     held: usize,

@@ -24,7 +24,7 @@ pub(crate) struct PartMedia {
     pub image: Media,
     pub audio: Media,
     pub file: Media,
-    /// Whether a part of unknown type has a member that could be an image: api.openai.com has billed `{"image": …}` as
+    /// True if a part of unknown type has a member that could be an image: api.openai.com has billed `{"image": …}` as
     /// one, and providers have further types of media.
     pub is_unknown_media: bool,
 }
