@@ -1,6 +1,7 @@
 //! The data of a pass in memory: one row per account, one per agent or user wallet, one per escrow that holds money.
 //! Data that grows with the number of calls is summed while it is read.
 
+use super::fields::Fields;
 use super::kept_text::KeptText;
 use super::replay::{Fold, Replay};
 use domain::mode::Mode;
@@ -8,9 +9,6 @@ use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::call::open_holds::HoldState;
 use store::keys::{Realm, USER};
-
-/// The fields of a record in the store.
-pub(super) type Fields = HashMap<String, String>;
 
 /// An account, by its index in [`Accounts`], and a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! The counter of the text that stays in agents' rows and in the transactions that an account caused, by which the
 //! guard of a nearly full store judges it (decision D71): it is the sum of these texts.
 
-use super::book::Fields;
+use super::fields::Fields;
 use domain::mode::Mode;
 use store::account::ModeField;
 use store::provider_key::FIELDS_BYTES;

@@ -1,10 +1,11 @@
 //! One pass over all records. It runs on a live system without a snapshot, so each part reads in an order in which the
 //! compared data cannot disagree; where that is not possible, only findings that the next pass confirms count.
 
-use super::book::{AccountMode, Accounts, Fields, Noted, Owner, Page};
+use super::book::{AccountMode, Accounts, Noted, Owner, Page};
 use super::drive::BATCH;
 use super::emails::Emails;
 use super::escrow_wallets::EscrowWallets;
+use super::fields::Fields;
 use super::names::Names;
 use super::pending::PendingChecks;
 use super::reconcile::{

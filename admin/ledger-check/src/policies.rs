@@ -4,8 +4,9 @@
 //! Calls are judged by the first, and an edge may write it; the second is out of its reach. Each change writes both and
 //! its audit entry in one step, so what is read between two entries must agree.
 
-use super::book::{AccountMode, Fields};
+use super::book::AccountMode;
 use super::drive::{BATCH, Job, drive};
+use super::fields::Fields;
 use super::pass::Pass;
 use super::violation::Invariant;
 use domain::entry::Entry;

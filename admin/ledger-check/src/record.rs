@@ -1,6 +1,7 @@
 //! The records that the scan reads immediately: intents, escrows, deposits, runs and holds.
 
-use super::book::{AccountMode, Fields, Held, OwnerHold};
+use super::book::{AccountMode, Held, OwnerHold};
+use super::fields::Fields;
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
 use super::scan::Record;

@@ -1,8 +1,9 @@
 //! Snapshots of accounts, agents and wallets: their records, and the values that their counters must have.
 
-use super::book::{AccountMode, Accounts, Fields, OwnerRecord};
+use super::book::{AccountMode, Accounts, OwnerRecord};
 use super::counters::{add_month, below, month_differs};
 use super::drive::{Job, drive, read_values};
+use super::fields::Fields;
 use super::kept_text::KeptText;
 use super::pass::Pass;
 use super::pending::PendingCheck;

@@ -12,8 +12,9 @@ mod records;
 mod stated;
 mod unreadable;
 
-use super::book::{AccountMode, Fields, OwnerRecord};
+use super::book::{AccountMode, OwnerRecord};
 use super::drive::{BATCH, Job, drive};
+use super::fields::Fields;
 use super::pass::Pass;
 use super::transactions::last_to_read;
 use super::violation::Invariant;

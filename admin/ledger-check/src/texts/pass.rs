@@ -1,8 +1,9 @@
 //! Reads the counters of text and the texts, and compares them.
 
 use super::{RECENT_MS, RecentEscrow, TextSum, Texts, differs};
-use crate::book::{AccountMode, Fields};
+use crate::book::AccountMode;
 use crate::drive::{Job, drive};
+use crate::fields::Fields;
 use crate::pass::Pass;
 use crate::violation::Invariant;
 use store::account::ModeField;

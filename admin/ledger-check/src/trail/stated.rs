@@ -1,7 +1,8 @@
 //! The records that the scan reads and the trail states: each side adds them to their comparison.
 
 use super::records::{MADE, RecordInTrail, RecordKind, of_deposit, of_escrow, of_intent};
-use crate::book::{AccountMode, Fields};
+use crate::book::AccountMode;
+use crate::fields::Fields;
 use crate::pass::Pass;
 use crate::reconcile::{Comparison, Side};
 use domain::intent::IntentKind;

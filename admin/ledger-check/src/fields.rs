@@ -1,0 +1,6 @@
+//! The fields of a record in the store.
+
+use std::collections::HashMap;
+
+/// The values, by the names of their fields.
+pub(super) type Fields = HashMap<String, String>;
