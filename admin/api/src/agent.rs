@@ -160,7 +160,7 @@ pub(super) async fn make(
 
 fn tier_limit(plan: &str, limit: Option<u64>) -> Problem {
     let limit = limit.unwrap_or_default();
-    let message = format!("The plan `{plan}` allows {limit} agents, and the account has as many.");
+    let message = format!("The plan `{plan}` allows {limit} agents, and the account has no fewer.");
     Problem::new(Code::TierLimit, message)
 }
 

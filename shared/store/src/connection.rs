@@ -42,6 +42,10 @@ const MALFORMED: &str = "store.url must be redis://HOST:PORT, rediss://HOST:PORT
      redis-cluster://HOST:PORT,HOST:PORT,…";
 /// Error for a database by number. Backups and restores of one are not marked, and a cluster has none.
 const OTHER_DATABASE: &str = "store.url names a database; the ledger is in database 0 of a server of its own";
+/// Error for what stands behind `?` or `#`: the library passes over names that it does not know, and over the check of
+/// certificates with `#insecure`.
+const OPTIONS: &str =
+    "store.url has options after ? or #; only redis+unix:// takes any, ?user=NAME&pass=PASSWORD";
 /// Error for certificates to trust without TLS.
 const CA_FILE_WITHOUT_TLS: &str = "store.ca_file is set, and store.url does not begin with rediss://, so there is no TLS \
      that it could be for: change store.url, or leave store.ca_file empty";
@@ -453,6 +457,9 @@ fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreE
     if info.redis_settings().db() != 0 {
         return Err(StoreError::BadUrl(OTHER_DATABASE.to_owned()));
     }
+    if has_options(url) {
+        return Err(StoreError::BadUrl(OPTIONS.to_owned()));
+    }
     // TLS needs a process-wide crypto provider. The first one installed stays.
     drop(rustls::crypto::ring::default_provider().install_default());
     let made = || -> RedisResult<redis::Client> {
@@ -467,6 +474,15 @@ fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreE
         redis::Client::build_with_tls(address, trusted)
     };
     made().map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))
+}
+
+/// Returns whether an address has a fragment, or parameters that are not the login of a Unix socket.
+fn has_options(url: &str) -> bool {
+    let is_login = |parameter: &str| parameter.starts_with("user=") || parameter.starts_with("pass=");
+    let (address, parameters) = url.split_once('?').unwrap_or((url, ""));
+    let takes_login = address.starts_with("redis+unix://");
+    let mut parameters = parameters.split('&').filter(|parameter| !parameter.is_empty());
+    url.contains('#') || !parameters.all(|parameter| takes_login && is_login(parameter))
 }
 
 /// Keepalive and acknowledgement timeouts detect an unreachable peer. Nagle's algorithm is off: callers share the

@@ -55,6 +55,23 @@ fn a_database_by_number_is_refused() {
 }
 
 #[test]
+fn options_that_the_library_would_pass_over_are_refused() {
+    for url in [
+        "redis://localhost:7000?db=3",
+        "redis://localhost:7000/?protocol=resp3",
+        "rediss://store.example/#insecure",
+        "redis+unix:///run/redis.sock?user=ann&password=secret",
+        "redis+unix:///run/redis.sock#secret",
+        "redis-cluster://a:1,b:2?db=0",
+    ] {
+        let error = Store::open(url, SILENCE_MAX).unwrap_err().to_string();
+        assert!(error.starts_with("store.url has options"), "{url}: {error}");
+    }
+    assert!(!has_options("redis+unix:///run/redis.sock?user=ann&pass=secret"));
+    assert!(!has_options("redis://ann:secret@localhost:7000/"));
+}
+
+#[test]
 fn certificates_without_tls_are_a_mistake_that_names_both_keys() {
     let mut settings = settings::load_from(None, std::iter::empty()).unwrap().store;
     settings.ca_file = "/etc/tollgate/store-ca.crt".into();
