@@ -25,7 +25,7 @@ verify: ## Run the tests that are long by nature: planted faults in scripts, tor
 	@deploy/local/packages.sh build store node python browser prometheus
 	@$(CARGO) test --workspace --locked --no-fail-fast -- --ignored $(addprefix --skip ,$(MEASUREMENTS))
 
-mutants: ## Plant faults in the Rust of money and gate, and list those that no unit test notices (MUTANTS_OPTIONS="--shard 0/20")
+mutants: ## Plant faults in the Rust of money and calls, and list those that no unit test notices (MUTANTS_OPTIONS="--shard 0/20")
 	@deploy/local/packages.sh build mutants
 	@tests/mutants/run.sh $(MUTANTS_STAGE) $(MUTANTS_OPTIONS)
 

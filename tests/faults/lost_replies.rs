@@ -1,5 +1,5 @@
 //! The wire to the store is cut at the worst moments. A call whose decision was lost is denied, is not forwarded,
-//! and costs nothing in the end (invariants I4, I6, I7).
+//! and costs nothing in the end (ARCHITECTURE.md, invariants 3 and 4).
 
 use crate::fixture::{ACTUAL, ESTIMATE, Fixture, SOON, body, sha};
 use harness::{eventually, until};

@@ -1,4 +1,4 @@
-//! No secret is written anywhere: not to logs, metrics, journals, the store's files, answers (invariant I13).
+//! No secret is written anywhere: not to logs, metrics, journals, the store's files, answers.
 
 use crate::fixture::{Fixture, SOON, STORE_TIMEOUT_MS, Setup, answer, body};
 use harness::{Answer, Redis, TEST_MASTER_KEY};

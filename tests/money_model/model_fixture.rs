@@ -328,8 +328,8 @@ impl Model {
         }
     }
 
-    /// Checks conservation (invariant I1) from the movements alone: what came in from outside and did not leave is in
-    /// wallets, in escrows or in transit; and no wallet is below zero.
+    /// Checks conservation (ARCHITECTURE.md, invariant 6) from the movements alone: what came in from outside and did
+    /// not leave is in wallets, in escrows or in transit; and no wallet is below zero.
     pub fn is_conserved(&self) -> Checked {
         for at in 0..2 {
             let sides = [at, at + 2];

@@ -1,5 +1,5 @@
 //! Release against dispute: 16 racers from both parties, 1,000 rounds, most of them by `make verify`. One wins, the
-//! others get 409 and a blocked intent, and the money moves once (invariant I9).
+//! others get 409 and a blocked intent, and the money moves once (ARCHITECTURE.md, invariant 8).
 
 use crate::fixture::{ADMIN, Fixture, initialised, ok};
 use domain::intent::Reason;

@@ -1,6 +1,6 @@
 //! 64 callers transfer, spend, fund, release and dispute while two admin servers and the store are killed with -9 and
 //! started again on a seeded schedule. Afterwards the books are right, every acknowledged request is executed, and
-//! every other request once or not at all (invariants I1, I9, I10, I12).
+//! every other request once or not at all (ARCHITECTURE.md, invariants 6 to 8).
 
 mod books;
 mod caller;

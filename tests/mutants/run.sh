@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Plants faults in the Rust of money and gate, one at a time (.cargo/mutants.toml says where), and lists those that no
+# Plants faults in the Rust of money and calls, one at a time (.cargo/mutants.toml says where), and lists those that no
 # test notices and equivalent.txt does not explain.
 # Usage: run.sh unit [OPTION of cargo-mutants]…         by the unit tests of the crate that the fault is in
 #        run.sh end-to-end [OPTION of cargo-mutants]…   what the run before left, by the end-to-end tests in TESTS

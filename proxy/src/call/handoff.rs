@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 #[derive(Debug)]
 pub struct PieceSender {
     sender: Sender<Vec<Bytes>>,
-    /// Has one permit once the last piece was written.
+    /// Has a permit while no piece is being written.
     written: Arc<Semaphore>,
     is_ready: bool,
 }
