@@ -95,7 +95,7 @@ fn measured(cost: u64) -> Option<Measured> {
     })
 }
 
-fn lacks_writes<T: Debug>(what: &impl Debug, found: &Result<T, StoreError>) -> Checked {
+fn lost_writes<T: Debug>(what: &impl Debug, found: &Result<T, StoreError>) -> Checked {
     match found {
         Err(StoreError::LacksWrites) => Ok(()),
         other => Err(format!("{what:?} of a store that lost writes: {other:?}")),
@@ -283,7 +283,7 @@ impl<'a> Fixture<'a> {
             to: clock::now_ms(),
         };
         match self.model.extend(extension, at) {
-            None => lacks_writes(extension, &found)?,
+            None => lost_writes(extension, &found)?,
             Some(expected) => {
                 let found = found.map_err(|error| format!("{extension:?}: {error:?}"))?;
                 same(extension, found, &expected)?;
@@ -358,8 +358,8 @@ impl<'a> Fixture<'a> {
             from,
             to: clock::now_ms(),
         };
-        if as_of.is_some_and(|as_of| self.model.lacks_writes(&name.allow_id, as_of)) {
-            lacks_writes(&settle, &found)?;
+        if as_of.is_some_and(|as_of| self.model.lost_writes(&name.allow_id, as_of)) {
+            lost_writes(&settle, &found)?;
             return self.compare().await;
         }
         let found = found.map_err(|error| format!("{settle:?}: {error:?}"))?;
@@ -380,8 +380,8 @@ impl<'a> Fixture<'a> {
             from,
             to: clock::now_ms(),
         };
-        if self.model.lacks_writes(&name.allow_id, as_of) {
-            lacks_writes(name, &found)?;
+        if self.model.lost_writes(&name.allow_id, as_of) {
+            lost_writes(name, &found)?;
             return self.compare().await;
         }
         let found = found.map_err(|error| format!("void {name:?}: {error:?}"))?;

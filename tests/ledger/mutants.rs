@@ -24,14 +24,15 @@ struct Mutant {
 
 fn all() -> Vec<Mutant> {
     type Field = fn(&mut Texts) -> &mut String;
-    let parts: [(&str, Field); 14] = [
+    let parts: [(&str, Field); 15] = [
         ("authorize", |texts| &mut texts.authorize),
         ("prune", |texts| &mut texts.prune),
         ("cap", |texts| &mut texts.cap),
+        ("denial_line", |texts| &mut texts.denial_line),
         ("live_runs", |texts| &mut texts.live_runs),
         ("run", |texts| &mut texts.run),
         ("end_hold", |texts| &mut texts.end_hold),
-        ("lacks_writes", |texts| &mut texts.lacks_writes),
+        ("lost_writes", |texts| &mut texts.lost_writes),
         ("extend", |texts| &mut texts.extend),
         ("settle", |texts| &mut texts.settle),
         ("void", |texts| &mut texts.void),

@@ -11,7 +11,7 @@ use harness::Redis;
 
 /// Reasons against a call, in the order of decision D29, specification §4.4 and the list of denials.
 const ORDER: [&str; 14] = [
-    "stale",
+    "lost_writes",
     "revoked",
     "other_plan",
     "plan_key_limit",
@@ -52,7 +52,7 @@ async fn combination(scripts: &Scripts, period: Period, failing: u32) -> Checked
         daily: limit("daily_limit", ESTIMATE),
         monthly: limit("monthly_limit", ESTIMATE),
     });
-    call.view.version = fixture.model.version + u64::from(fails("stale"));
+    call.view.version = fixture.model.version + u64::from(fails("lost_writes"));
     if fails("other_plan") {
         call.view.plan = "p1".to_owned();
     }

@@ -21,12 +21,13 @@ pub const CAP_LUA: &str = include_str!("../../shared/store/src/script/cap.lua");
 pub const AUTHORIZE_LUA: &str = include_str!("../../shared/store/src/call/authorize.lua");
 pub const EXTEND_LUA: &str = include_str!("../../shared/store/src/call/extend.lua");
 pub const SETTLE_LUA: &str = include_str!("../../shared/store/src/call/settle.lua");
-pub const LACKS_WRITES_LUA: &str = include_str!("../../shared/store/src/call/lacks_writes.lua");
+pub const LOST_WRITES_LUA: &str = include_str!("../../shared/store/src/call/lost_writes.lua");
 pub const VOID_LUA: &str = include_str!("../../shared/store/src/call/void.lua");
 pub const REAP_LUA: &str = include_str!("../../shared/store/src/call/reap.lua");
 pub const DENIAL_WINDOW_LUA: &str = include_str!("../../shared/store/src/call/denial_window.lua");
 /// The begin and end of each change of an account. The money tests notice changes of this fragment.
 const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
+pub const DENIAL_LINE_LUA: &str = include_str!("../../shared/store/src/call/denial_line.lua");
 pub const LIVE_RUNS_LUA: &str = include_str!("../../shared/store/src/script/live_runs.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/store/src/script/run.lua");
 pub const END_HOLD_LUA: &str = include_str!("../../shared/store/src/call/end_hold.lua");
@@ -98,10 +99,11 @@ pub struct Texts {
     pub period: String,
     pub prune: String,
     pub cap: String,
+    pub denial_line: String,
     pub live_runs: String,
     pub run: String,
     pub end_hold: String,
-    pub lacks_writes: String,
+    pub lost_writes: String,
     pub authorize: String,
     pub extend: String,
     pub settle: String,
@@ -117,11 +119,12 @@ impl Texts {
             period: PERIOD_LUA.to_owned(),
             prune: PRUNE_LUA.to_owned(),
             cap: CAP_LUA.to_owned(),
+            denial_line: AUTHORIZE.inputs().substitute(DENIAL_LINE_LUA),
             live_runs: LIVE_RUNS_LUA.to_owned(),
             run: RUN_LUA.to_owned(),
             // With positions in place of names, so that each position is mutated too.
             end_hold: SETTLE.inputs().substitute(END_HOLD_LUA),
-            lacks_writes: SETTLE.inputs().substitute(LACKS_WRITES_LUA),
+            lost_writes: SETTLE.inputs().substitute(LOST_WRITES_LUA),
             authorize: AUTHORIZE.inputs().substitute(AUTHORIZE_LUA),
             extend: EXTEND.inputs().substitute(EXTEND_LUA),
             settle: SETTLE.inputs().substitute(SETTLE_LUA),
@@ -134,7 +137,8 @@ impl Texts {
     /// `clock` is the begin of the script.
     fn authorize_with(&self, clock: &[&str]) -> Script {
         let fragments = [
-            ("live_runs.lua", self.live_runs.as_str()),
+            ("denial_line.lua", self.denial_line.as_str()),
+            ("live_runs.lua", &self.live_runs),
             ("run.lua", &self.run),
             ("prune.lua", &self.prune),
         ];
@@ -163,7 +167,7 @@ impl Texts {
     /// A script that ends a hold. `begin` stands before its own text.
     fn end(&self, name: &'static str, own: &str, begin: &[&str]) -> Script {
         let fragments = [
-            ("lacks_writes.lua", self.lacks_writes.as_str()),
+            ("lost_writes.lua", self.lost_writes.as_str()),
             ("end_hold.lua", &self.end_hold),
         ];
         let own = with_fragments(own, &fragments);

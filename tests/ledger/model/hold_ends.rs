@@ -27,7 +27,7 @@ impl Model {
     }
 
     /// Returns true if there is no trace of this hold, and the account's version is below `as_of`.
-    pub fn lacks_writes(&self, id: &str, as_of: AsOf) -> bool {
+    pub fn lost_writes(&self, id: &str, as_of: AsOf) -> bool {
         let is_here = self.tombstones.contains_key(id) || self.open(id).or_else(|| self.kept(id)).is_some();
         !is_here && (self.generation, self.version) < (as_of.generation, as_of.version)
     }

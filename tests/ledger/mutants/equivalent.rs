@@ -22,7 +22,7 @@ pub const LIST: &[(&str, &str)] = &[
         BOTH_OR_NONE,
     ),
     (
-        "authorize: local estimate_text = ARGV[11] == '' and '-' or ARGV[11] | 28: 11 -> 12",
+        "denial_line: local estimate_text = ARGV[11] == '' and '-' or ARGV[11] | 28: 11 -> 12",
         BOTH_OR_NONE,
     ),
     ("authorize: local named = KEYS[10] | 20: 10 -> 11", BOTH_OR_NONE),
@@ -55,19 +55,19 @@ pub const LIST: &[(&str, &str)] = &[
         THE_STORE_ADDS,
     ),
     (
-        "authorize: if not same and generation_text + 0 < ARGV[3] + 0 then return 'stale ' .. view_text end | 37: < -> <=",
+        "authorize: if not same and generation_text + 0 < ARGV[3] + 0 then return 'lost_writes ' .. view_text end | 37: < -> <=",
         OTHER_NUMBERS,
     ),
     (
-        "authorize: if not same and generation_text + 0 < ARGV[3] + 0 then return 'stale ' .. view_text end | 49: 0 -> 1",
+        "authorize: if not same and generation_text + 0 < ARGV[3] + 0 then return 'lost_writes ' .. view_text end | 49: 0 -> 1",
         OTHER_NUMBERS,
     ),
     (
-        "extend: if not same and generation_text + 0 < ARGV[3] + 0 then return 'stale ' .. view_text end | 37: < -> <=",
+        "extend: if not same and generation_text + 0 < ARGV[3] + 0 then return 'lost_writes ' .. view_text end | 37: < -> <=",
         OTHER_NUMBERS,
     ),
     (
-        "extend: if not same and generation_text + 0 < ARGV[3] + 0 then return 'stale ' .. view_text end | 49: 0 -> 1",
+        "extend: if not same and generation_text + 0 < ARGV[3] + 0 then return 'lost_writes ' .. view_text end | 49: 0 -> 1",
         OTHER_NUMBERS,
     ),
     (

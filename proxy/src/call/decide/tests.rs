@@ -39,7 +39,7 @@ async fn only_what_may_have_charged_is_voided() {
     for (reply, expected) in [
         (Reply::Close, 1),
         (text("yes 1 7 free"), 1),
-        (text("stale 1 7 free"), 0),
+        (text("lost_writes 1 7 free"), 0),
         (text("too_much 1 7 free"), 0),
         (Reply::Raw("-OOM no memory\r\n".to_owned()), 0),
     ] {

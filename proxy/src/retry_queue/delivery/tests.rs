@@ -126,7 +126,7 @@ async fn accepted_items_leave_queue_and_journal_and_are_counted_once() {
 async fn items_of_another_ledger_or_of_lost_writes_wait() {
     let fixture = Fixture::new().await;
     let retry_queue = &fixture.retry_queue;
-    fixture.on_command(|command| runs(command, &SETTLE).then(|| text("lacks_writes")));
+    fixture.on_command(|command| runs(command, &SETTLE).then(|| text("lost_writes")));
     retry_queue.push(settlement("another"));
     let mut delivery = delivery(&fixture);
     assert_eq!(

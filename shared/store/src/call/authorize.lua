@@ -4,17 +4,20 @@
 --   of the key's last use. Beyond the key's rate only the first denials of a window and reason have their own line; the
 --   others are counted (decision D70).
 -- KEYS: as authorize.rs names them; those of a run are left out if it has no name
--- ARGV: as authorize.rs names them. Empty are: a limit that does not bind, the estimate of a probe (which stops after
---   the rate). An estimate beyond any amount is `-`: no limit and no counter allows it
+-- ARGV: as authorize.rs names them. Empty are: a limit that does not bind, the estimate of a request without a
+--   charge (which ends after the rate). An estimate beyond any amount is `-`: no limit and no counter allows it
+-- Hold: 'H estimate day month named checks memo', as hold.rs parses it
 -- Returns: 'word generation version plan'; or, when it is approved, 'ok generation version id sealed plan' with id and
 --   sealed form of the provider key; or, of a denial without a line, 'counted_in generation version end reason plan'
 --   with the end of the rate window in ms; 'runs_full …' is a denial whose line says rate_limited, 'too_much …' one
 --   whose line says service_unavailable. The words are those of authorize.rs
--- Cost: O(log keys of the account + log runs of the account), and O(fields of the agent, of which there are some
---   hundred) once a day; up to 10 calls for a denial, 7 for one that is counted, 11 for an approval, two more in the
---   first call of a key's minute, three in the first denials beyond its rate, eight in a run's first of a minute of the
---   clock, three more in a new run, two where its indexes have ended runs, one in a run that had ended, one in an
---   agent's first call of the month, and five more where a counter has reached 2^53
+-- Cost: O(log keys of the account + log runs of the account), and once a day O(fields of the agent), some hundred.
+--   Calls of the store: up to 10 for a denial, 7 for one without a line, 11 for an approval. And further
+--     2 in the first request of a rate window; 3 in the first denials beyond the rate
+--     8 in a run's first call of a minute of the clock; 3 in a new run; 1 in a run that had ended
+--     2 where the indexes of runs have ended ones
+--     1 in an agent's first call of the month
+--     5 where a counter has reached 2^53
 -- From other files: `denial` and CEILING (cap.lua), `today` and `month` (period.lua).
 -- Counters are int64, but Lua's numbers are doubles, exact for integers below 2^53 only. So this script copies the
 -- numbers of a reply or an audit line as text.
@@ -33,8 +36,8 @@ local generation_text, changes_text, plan_text, tracked_text, slots_text = unpac
 if not generation_text or not plan_text then return 'no_account 0 0 ' end
 local view_text = generation_text .. ' ' .. changes_text .. ' ' .. plan_text
 local changes, same = changes_text + 0, generation_text == ARGV.generation
-if not same and generation_text + 0 < ARGV.generation + 0 then return 'stale ' .. view_text end
-if same and changes < ARGV.version + 0 then return 'stale ' .. view_text end
+if not same and generation_text + 0 < ARGV.generation + 0 then return 'lost_writes ' .. view_text end
+if same and changes < ARGV.version + 0 then return 'lost_writes ' .. view_text end
 local rank = call('ZRANK', KEYS.active_keys, ARGV.key_id)
 if not rank then return 'revoked ' .. view_text end
 if plan_text ~= ARGV.plan then return 'other_plan ' .. view_text end
@@ -82,10 +85,7 @@ if reason_text then
         .. plan_text
     end
   end
-  local seq = call('HINCRBY', KEYS.account, 'live_audit_seq', '1')
-  local estimate_text = ARGV.estimate == '' and '-' or ARGV.estimate
-  call('RPUSH', KEYS.audit_log, format('%d %d D ', seq, now_ms) .. reason_text .. ' ' .. ARGV.allow_id .. ' '
-    .. estimate_text .. ' ' .. checks_text .. ' ' .. ARGV.memo)
+  --@ denial_line.lua
   return reason_text .. ' ' .. view_text
 end
 
@@ -153,9 +153,7 @@ if reason_text then
       list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run_last, RUN_LIFE)
     end
   end
-  local seq = call('HINCRBY', KEYS.account, 'live_audit_seq', '1')
-  call('RPUSH', KEYS.audit_log, format('%d %d D ', seq, now_ms) .. reason_text .. ' ' .. ARGV.allow_id .. ' '
-    .. ARGV.estimate .. ' ' .. checks_text .. ' ' .. ARGV.memo)
+  --@ denial_line.lua
   local answer_text = word_text or reason_text
   return answer_text .. ' ' .. view_text
 end

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 /// Fragments that few calls need. Each is compiled only in its branch.
 const RARE: &[(&str, &str)] = &[
+    ("denial_line.lua", include_str!("denial_line.lua")),
     ("live_runs.lua", LIVE_RUNS),
     ("run.lua", RUN),
     ("prune.lua", PRUNE),
@@ -30,8 +31,9 @@ script! {
         account, active_keys, rate, agent, hold, due, virtual_key, audit_log, counted_denials, run, agent_runs, account_runs
     },
     /// The key, the known view of the account, the limits of its plan (empty if there is none), and the charge.
-    /// `estimate` is empty in a probe, and [`NONE`] beyond any amount. `memo` is stored in the hold and in the audit
-    /// line, `estimate` and `tracked` are nano-USD, `hold_life` is in ms, `provider` is whose key the agent needs.
+    /// `estimate` is empty without a charge, and [`NONE`] beyond any amount. `memo` is stored in the hold and in the
+    /// audit line, `estimate` and `tracked` are nano-USD, `hold_life` is in ms, `provider` is whose key the agent
+    /// needs.
     args: struct AuthorizeArgs<'a>: &'a str {
         key_id, plan, generation, version, active_keys, requests, agents, tracked, allow_id, memo, estimate, hold_life,
         provider, runs_max
@@ -284,7 +286,7 @@ fn parse(reply: &str, charged: Option<Nanos>) -> Result<AuthorizeReply, StoreErr
         "runs_full" => Outcome::RunsFull,
         "revoked" => Outcome::Revoked,
         "other_plan" => Outcome::OtherPlan,
-        "stale" | "no_account" => Outcome::Stale,
+        "lost_writes" | "no_account" => Outcome::Stale,
         "known" => Outcome::KnownId,
         "too_much" => Outcome::TooMuch,
         reason => Outcome::Denied(Denial::from_reason(reason).ok_or_else(unexpected_reply)?),

@@ -11,8 +11,8 @@ local generation_text, changes_text, plan_text = unpack(call('HMGET', KEYS.accou
 if not generation_text or not plan_text then return 'no_account 0 0 ' end
 local view_text = generation_text .. ' ' .. changes_text .. ' ' .. plan_text
 local same = generation_text == ARGV.generation
-if not same and generation_text + 0 < ARGV.generation + 0 then return 'stale ' .. view_text end
-if same and changes_text + 0 < ARGV.version + 0 then return 'stale ' .. view_text end
+if not same and generation_text + 0 < ARGV.generation + 0 then return 'lost_writes ' .. view_text end
+if same and changes_text + 0 < ARGV.version + 0 then return 'lost_writes ' .. view_text end
 
 local hold_text = call('GET', KEYS.hold)
 if not hold_text or hold_text == 'V' then return 'missing ' .. view_text end
@@ -41,7 +41,7 @@ day_spent, month_spent, held = (day_spent or '0') + 0, (month_spent or '0') + 0,
 local tracked = (call('HGET', KEYS.account, tracked_field) or '0') + 0
 local by = ARGV.to - ARGV.from -- amounts are below 2^53
 
--- The agent took its slot of the month when the call was approved.
+-- No limit of a transaction and none of agents: the agent took its slot of the month when the call was approved.
 local reason_text = denial(by, frozen, cap, '', run_cap, run_spent, day_cap, day_spent, month_cap,
   month_spent, true, '', 0, ARGV.tracked, tracked)
 if not reason_text and math.max(run_spent, day_spent, month_spent, tracked, held) + by > CEILING then

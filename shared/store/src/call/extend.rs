@@ -126,7 +126,7 @@ fn parse(reply: &str) -> Result<Extended, StoreError> {
         "missing" => Ok(Extended::Missing),
         "mismatch" => Ok(Extended::Mismatch),
         "too_much" => Ok(Extended::TooMuch),
-        "stale" | "no_account" => Err(StoreError::LacksWrites),
+        "lost_writes" | "no_account" => Err(StoreError::LacksWrites),
         reason => Denial::from_reason(reason)
             .map(Extended::Denied)
             .ok_or_else(unexpected_reply),
@@ -156,7 +156,7 @@ mod tests {
         ] {
             assert_eq!(parse(reply).unwrap(), outcome, "{reply}");
         }
-        for reply in ["stale 1 12 free", "no_account 0 0 "] {
+        for reply in ["lost_writes 1 12 free", "no_account 0 0 "] {
             assert!(matches!(parse(reply), Err(StoreError::LacksWrites)), "{reply}");
         }
     }

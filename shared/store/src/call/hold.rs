@@ -8,7 +8,7 @@ use domain::period::Period;
 use serde::{Deserialize, Serialize};
 
 /// Fragment that checks whether a missing hold is conclusive: the store may lack writes.
-pub(crate) const LACKS_WRITES: (&str, &str) = ("lacks_writes.lua", include_str!("lacks_writes.lua"));
+pub(crate) const LOST_WRITES: (&str, &str) = ("lost_writes.lua", include_str!("lost_writes.lua"));
 pub(crate) const END_HOLD: (&str, &str) = ("end_hold.lua", include_str!("end_hold.lua"));
 
 inputs! {

@@ -6,8 +6,8 @@
 --   the account when the hold was opened, or is empty. `extension` is another estimate that is right as well, that of
 --   an extension whose reply was lost, or empty. `ended_by` is who settles if it is not the hold's edge, a word of
 --   shared/domain/src/entry/ended_by.rs, or empty. The last three are left out if all are empty
--- Returns: 'settled' | 'missing' (nothing to move, nothing moved) | 'mismatch' (neither estimate)
---   | 'lacks_writes' (there is no hold, and the account has not come as far as when it was opened)
+-- Returns: 'settled' | 'missing' (no such hold; nothing changed) | 'mismatch' (the hold has neither estimate; nothing
+--   changed) | 'lost_writes' (no such hold, and the account's version is below `as_of`; nothing changed)
 -- Cost: O(log open holds); 11 calls, 10 in an unnamed run, one more where its agent held less, two more where its run
 --   has no record; 2 calls where there is no hold, and one more to say why
 local value_text = call('GET', KEYS.hold)
@@ -15,9 +15,9 @@ local open = value_text
 if not open then value_text = call('GET', KEYS.kept_hold) end
 if value_text == 'V' then return 'missing' end
 if not value_text then
-  --@ lacks_writes.lua
+  --@ lost_writes.lua
   local generation, version = string.match(ARGV.as_of or '', '^(%d+) (%d+)$')
-  return generation and lacks_writes(generation, version) and 'lacks_writes' or 'missing'
+  return generation and lost_writes(generation, version) and 'lost_writes' or 'missing'
 end
 
 local estimate_text, day_text, month_text, named_text = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')

@@ -1,6 +1,6 @@
 //! Twin of `settle.lua`: replaces the estimate of a hold by the real cost.
 
-use crate::call::hold::{AsOf, END_HOLD, EndKeys, HoldKeys, HoldName, LACKS_WRITES};
+use crate::call::hold::{AsOf, END_HOLD, EndKeys, HoldKeys, HoldName, LOST_WRITES};
 use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
 use domain::entry::{EndedBy, HoldOutcome};
@@ -11,7 +11,7 @@ script! {
     /// Replaces the estimate of a hold by the real cost.
     pub static SETTLE = "settle",
     kind: Timed,
-    source: [&with_fragments(include_str!("settle.lua"), &[LACKS_WRITES, END_HOLD])],
+    source: [&with_fragments(include_str!("settle.lua"), &[LOST_WRITES, END_HOLD])],
     when_full: Run,
     keys: EndKeys,
     /// Amounts are nano-USD. `measured` is the word of [`Measured`] or empty, `ended_by` that of
@@ -102,7 +102,7 @@ fn parse(reply: &str) -> Result<Settled, StoreError> {
         "settled" => Ok(Settled::Done),
         "missing" => Ok(Settled::Missing),
         "mismatch" => Ok(Settled::Mismatch),
-        "lacks_writes" => Err(StoreError::LacksWrites),
+        "lost_writes" => Err(StoreError::LacksWrites),
         _ => Err(StoreError::unexpected("settle")),
     }
 }
@@ -120,7 +120,7 @@ mod tests {
         ] {
             assert_eq!(parse(reply).unwrap(), outcome, "{reply}");
         }
-        assert!(matches!(parse("lacks_writes"), Err(StoreError::LacksWrites)));
+        assert!(matches!(parse("lost_writes"), Err(StoreError::LacksWrites)));
         for reply in ["", "done", "settled 1"] {
             assert!(
                 matches!(parse(reply), Err(StoreError::UnexpectedReply(_))),

@@ -4,14 +4,14 @@
 -- KEYS: as void.rs names them
 -- ARGV: as void.rs names them; generation and version are those of the account that were known before the authorize
 -- Returns: {'refunded'} | {'voided'}
---   | {'lacks_writes'} (no hold, and the account is older: nothing is written)
+--   | {'lost_writes'} (no hold, and the account's version is below the given one; nothing changed)
 -- Cost: O(log open holds + log runs of the account); 4 to 27 calls
 local value_text = call('GET', KEYS.hold)
 local open = value_text
 if not open then value_text = call('GET', KEYS.kept_hold) end
 if not value_text then
-  --@ lacks_writes.lua
-  if lacks_writes(ARGV.generation, ARGV.version) then return {'lacks_writes'} end
+  --@ lost_writes.lua
+  if lost_writes(ARGV.generation, ARGV.version) then return {'lost_writes'} end
 end
 call('SET', KEYS.hold, 'V', 'PX', ARGV.tombstone_life)
 if not value_text or value_text == 'V' then return {'voided'} end
@@ -21,7 +21,7 @@ call('ZREM', KEYS.due, ARGV.allow_id)
 call('DEL', KEYS.kept_hold)
 call('ZREM', KEYS.kept_index, ARGV.allow_id)
 --@ end_hold.lua
--- The run and the agent's slot go with the last call that used them: the caller was told that no call was approved.
+-- The run and the agent's slot go with the last call that used them: the caller received a denial.
 if has_run and call('HINCRBY', KEYS.run, 'calls', -1) == 0 then
   local run = call('HMGET', KEYS.run, 'called', 'denied', 'status')
   if run[1] and not run[2] and not run[3] then

@@ -1,6 +1,6 @@
 //! Twin of `void.lua`: guarantees that an `authorize` whose reply was lost never charges.
 
-use crate::call::hold::{AsOf, END_HOLD, HoldName, LACKS_WRITES};
+use crate::call::hold::{AsOf, END_HOLD, HoldName, LOST_WRITES};
 use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ script! {
     /// Voids a hold, even one that does not exist yet.
     pub static VOID = "void",
     kind: Timed,
-    source: [&with_fragments(include_str!("void.lua"), &[LACKS_WRITES, END_HOLD])],
+    source: [&with_fragments(include_str!("void.lua"), &[LOST_WRITES, END_HOLD])],
     when_full: Run,
     /// Those of `EndKeys` in the same order, and the two indexes of the run.
     keys: struct VoidKeys<'a>: &'a str {
@@ -66,7 +66,7 @@ pub async fn void(store: &Store, name: &HoldName, as_of: AsOf) -> Result<Voided,
     match reply.word()?.as_str() {
         "refunded" => Ok(Voided::Refunded),
         "voided" => Ok(Voided::Barred),
-        "lacks_writes" => Err(StoreError::LacksWrites),
+        "lost_writes" => Err(StoreError::LacksWrites),
         _ => reply.unexpected(),
     }
 }

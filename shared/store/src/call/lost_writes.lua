@@ -3,7 +3,7 @@
 
 -- Returns whether the account does not exist, or is older than `generation_text` and `version_text`, which were seen
 -- before. Then the store is another ledger or lost writes, and may lack the change that opened the hold.
-local function lacks_writes(generation_text, version_text)
+local function lost_writes(generation_text, version_text)
   local account = call('HMGET', KEYS.account, 'generation', 'version')
   if not account[1] then return true end
   local generations = account[1] - generation_text
