@@ -10,8 +10,8 @@ use super::{MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX};
 use std::borrow::Cow;
 
 /// Keys with which callers of OpenRouter, LiteLLM, xAI, Azure, Qwen, Anthropic and Gemini name further models, paid
-/// services, texts that the provider adds to the prompt, or another host that gets the provider key. OpenAI refuses
-/// them as unknown.
+/// services, texts that the provider adds to the prompt, another host that gets the provider key, parameters that do
+/// not count, or an answer that is fetched elsewhere. OpenAI refuses them as unknown.
 const CHOICES: &[&str] = &[
     "models",
     "fallbacks",
@@ -35,11 +35,30 @@ const CHOICES: &[&str] = &[
     "compound_custom",
     "search_options",
     "vector_store_ids",
+    "router_settings_override",
+    "deployment_id",
+    "custom_llm_provider",
+    "azure",
+    "model_list",
+    "litellm_credential_name",
+    "prompt_id",
+    "fastest_response",
+    "silent_model",
+    "additional_drop_params",
+    "extra_headers",
+    "headers",
+    "deferred",
+    "context_management",
 ];
-/// Keys whose objects have keys of a provider's own: Gemini reads `extra_body.google.cached_content`.
-const EXTENSIONS: [&str; 2] = ["extra_body", "google"];
-/// Number of such objects within each other that are searched.
-const EXTENSION_DEPTH_MAX: usize = 2;
+/// Keys whose objects have keys of a provider's own, and those of them that pass. A LiteLLM proxy puts what is in
+/// `extra_body` over the parameters that were checked; Gemini reads `extra_body.google`.
+const EXTENSIONS: &[(&str, &[&str])] = &[
+    ("extra_body", &["google"]),
+    ("google", &["thinking_config", "safety_settings"]),
+];
+
+/// Separates the models that a LiteLLM proxy is to call at once, each of which is billed.
+const SEVERAL_MODELS: char = ',';
 
 /// The members that every endpoint has, as far as they have been parsed.
 #[derive(Debug)]
@@ -67,13 +86,15 @@ impl<'a> Common<'a> {
     /// Records a key that no OpenAI endpoint has, if it is one of [`CHOICES`] or could be mistaken for one. The scanner
     /// is at its value. `null`, `false` and an empty list choose nothing.
     pub(super) fn note_choice(&mut self, name: &str, scanner: &Scanner<'_>) {
-        self.choice = self.choice.or_else(|| choice(name, scanner, EXTENSION_DEPTH_MAX));
+        self.choice = self.choice.or_else(|| choice(name, scanner));
     }
 
     /// Returns the unescaped model. [`check_model`](Self::check_model) must have checked its presence.
     pub(super) fn model(&self) -> Scan<Cow<'a, str>> {
         match self.model {
-            Some(Value::Text(text)) => text_of(text, MODEL_BYTES_MAX)?.ok_or(BodyError::BadModel),
+            Some(Value::Text(text)) => text_of(text, MODEL_BYTES_MAX)?
+                .filter(|model| !model.contains(SEVERAL_MODELS))
+                .ok_or(BodyError::BadModel),
             _ => Err(BodyError::MissingModel),
         }
     }
@@ -108,15 +129,20 @@ impl<'a> Common<'a> {
 }
 
 /// Returns the key of [`CHOICES`] that `name` is or could be mistaken for, or one that the object at the scanner has.
-fn choice(name: &str, scanner: &Scanner<'_>, depth: usize) -> Option<&'static str> {
-    let folded = folded(Cow::Borrowed(name));
-    let is_alike = |known: &&str| letters(known).eq(letters(&folded));
-    if depth > 0 && scanner.peek() == Some(b'{') && EXTENSIONS.iter().any(is_alike) {
+/// Of an object of [`EXTENSIONS`] with another key that may not pass, its own key.
+fn choice(name: &str, scanner: &Scanner<'_>) -> Option<&'static str> {
+    let alike = folded(Cow::Borrowed(name));
+    let is_alike = |known: &&str| letters(known).eq(letters(&alike));
+    let extension = EXTENSIONS.iter().find(|(own, _)| is_alike(own));
+    if let Some((own, passing)) = extension.filter(|_| scanner.peek() == Some(b'{')) {
         let mut found = None;
         // The caller parses it again, and reports what is malformed.
         drop(scanner.fork().object(|scanner, key| {
             let name = key.decode()?;
-            found = found.or_else(|| choice(&name, scanner, depth - 1));
+            let passes = passing.contains(&&*name) || chooses_nothing(scanner.rest());
+            found = found
+                .or_else(|| choice(&name, scanner))
+                .or_else(|| (!passes).then_some(*own));
             scanner.skip()
         }));
         return found;

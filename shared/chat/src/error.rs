@@ -118,8 +118,9 @@ pub enum BodyError {
     /// `stream_options.include_usage` is neither a boolean nor `null`.
     #[error("`stream_options.include_usage` must be a boolean")]
     IncludeUsageNotBoolean,
-    /// `model` is too long, or has a control character, at which some programs end a string.
-    #[error("`model` must be at most {MODEL_BYTES_MAX} bytes long, without control characters")]
+    /// `model` is too long, has a control character, at which some programs end a string, or a comma, which separates
+    /// several models at a LiteLLM proxy.
+    #[error("`model` must be at most {MODEL_BYTES_MAX} bytes long, without commas and control characters")]
     BadModel,
     /// An element of `messages` that is not an object.
     #[error("`messages[{index}]` must be an object")]

@@ -114,15 +114,17 @@ impl Prompt {
 
     /// Parses the value of `key`; the raw bytes of both count.
     pub(super) fn member(&mut self, scanner: &mut Scanner<'_>, key: Text<'_>) -> Scan {
+        let start = scanner.at();
         scanner.skip()?;
-        self.bytes += scanner.at() - key.at;
+        self.bytes += compact_key_bytes(key) + scanner.at() - start;
         Ok(())
     }
 
     /// Reads the value of `key`, which may request a cache lifetime; the raw bytes of both count.
     pub(super) fn cache_member(&mut self, scanner: &mut Scanner<'_>, key: Text<'_>) -> Scan {
+        let start = scanner.at();
         self.long_cache |= cache_lifetime::is_long(scanner, &folded(key.decode()?))?;
-        self.bytes += scanner.at() - key.at;
+        self.bytes += compact_key_bytes(key) + scanner.at() - start;
         Ok(())
     }
 
@@ -217,4 +219,9 @@ impl Prompt {
         }
         scanner.object(|scanner, key| member(self, scanner, key, &folded(key.decode()?)))
     }
+}
+/// Returns the bytes of a key with its quotes and colon. White space behind them does not count: a dry run writes the
+/// members anew.
+const fn compact_key_bytes(key: Text<'_>) -> usize {
+    key.raw.len() + r#""":"#.len()
 }

@@ -39,6 +39,25 @@ fn fields_that_choose_models_or_services_are_refused() {
             (r#""search_options":{"search_strategy":"pro"}"#, "search_options"),
             (r#""vector_store_ids":["vs_1"]"#, "vector_store_ids"),
             (
+                r#""router_settings_override":{"fallbacks":[{"m":["dear"]}]}"#,
+                "router_settings_override",
+            ),
+            (r#""deployment_id":"dear""#, "deployment_id"),
+            (r#""custom_llm_provider":"azure""#, "custom_llm_provider"),
+            (
+                r#""additional_drop_params":["max_tokens"]"#,
+                "additional_drop_params",
+            ),
+            (r#""extra_headers":{"OpenAI-Organization":"o"}"#, "extra_headers"),
+            (r#""deferred":true"#, "deferred"),
+            // What a proxy puts over the parameters that were checked.
+            (r#""extra_body":{"model":"dear"}"#, "extra_body"),
+            (r#""extra_body":{"max_tokens":99999}"#, "extra_body"),
+            (r#""extra_body":{"google":{},"tools":[{}]}"#, "extra_body"),
+            (r#""extra_body":{"extra_body":{"model":"dear"}}"#, "extra_body"),
+            (r#""google":{"google":{"model":"dear"}}"#, "google"),
+            (r#""google":{"tools":[{"google_search":{}}]}"#, "google"),
+            (
                 r#""extra_body":{"google":{"cached_content":"cachedContents/1"}}"#,
                 "cached_content",
             ),
@@ -88,6 +107,7 @@ fn fields_that_choose_models_or_services_are_refused() {
             r#""metadata":{"models":["dear"]}"#,
             r#""extra_body":{"google":{"thinking_config":{"thinking_budget":800}},"models":[]}"#,
             r#""extra_body":"models","google":["cached_content"]"#,
+            r#""google":{"safety_settings":[{"models":["x"]}]},"extra_headers":null,"deferred":false"#,
         ] {
             assert_eq!(refused(endpoint, member), None, "{member}");
         }

@@ -46,8 +46,9 @@ impl Spelling {
         self.write(value).len() as u64
     }
 
+    /// Returns the bytes that count for a member: no white space between key and value.
     pub(super) fn member_size(&self, key: &str, value: &Value) -> u64 {
-        self.member(key, value).len() as u64
+        (self.string(key).len() + ":".len()) as u64 + self.size(value)
     }
 
     /// Returns the bytes that count for a text: those of a string's contents, or those of any other value as written.

@@ -152,7 +152,14 @@ fn model_and_messages() {
             Some("messages"),
         );
     }
-    for model in ["m\\u0000", "m\\n", "\\u007f", &"m".repeat(257), &"é".repeat(129)] {
+    for model in [
+        "m,m",
+        "m\\u0000",
+        "m\\n",
+        "\\u007f",
+        &"m".repeat(257),
+        &"é".repeat(129),
+    ] {
         let body = format!("{{\"model\":\"{model}\",\"messages\":[{{}}]}}");
         refused(
             body,

@@ -152,7 +152,7 @@ fn text_of_messages() {
         (r#""content":"a","CONTENT":"bc""#, 3),
         (r#""content":"a","con\u0074ent":"bc""#, 3),
         (r#""note":"hidden""#, 15),
-        (r#""note" : [1, 2]"#, 15),
+        (r#""note" : [1, 2]"#, 13),
         (r#""note":null"#, 11),
     ] {
         assert_eq!(message(members), [bytes, 0, 0, 0], "{members}");
