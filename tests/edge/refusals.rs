@@ -116,6 +116,8 @@ async fn other_paths_are_404_and_other_methods_405() {
         refused(&reply, 404, "not_found");
         assert!(reply.text().contains("Use `OpenAI` with `base_url`"), "{reply:?}");
     }
+    let h2 = reqwest::Client::builder().no_proxy().http2_prior_knowledge();
+    let h2 = actor.caller.clone().with_client(h2.build().unwrap());
     for (path, methods, allow) in [
         (CHAT, &["GET", "PUT", "DELETE", "PATCH", "OPTIONS"][..], "POST"),
         ("/v1/models", &["POST", "DELETE", "OPTIONS"], "GET"),
@@ -126,9 +128,11 @@ async fn other_paths_are_404_and_other_methods_405() {
             refused(&reply, 405, "method_not_allowed");
             assert_eq!(reply.header("allow"), Some(allow));
         }
-        let head: Reply = actor.caller.send("HEAD", path, &[], "").await;
-        assert_eq!((head.status, head.body.len()), (405, 0), "HEAD {path}: {head:?}");
-        every_answer(&head);
+        for caller in [&actor.caller, &h2] {
+            let head: Reply = caller.send("HEAD", path, &[], "").await;
+            assert_eq!((head.status, head.body.len()), (405, 0), "HEAD {path}: {head:?}");
+            every_answer(&head);
+        }
     }
     assert_eq!(fixture.upstream.arrived(), 0);
 }

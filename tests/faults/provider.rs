@@ -169,6 +169,11 @@ async fn broken_answers_are_502_and_stay_charged() {
                 broken(),
             ),
             (
+                "a head that Node does not read",
+                answer().header("X-Long", &"a".repeat(15 << 10)),
+                broken(),
+            ),
+            (
                 "another protocol",
                 Answer::raw("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
                 broken(),

@@ -12,7 +12,7 @@ use crate::call::request_trace::RequestTrace;
 use crate::kept_request::KeptRequest;
 use crate::reply::{Reply, health, models, names};
 use crate::routes::{self, Route};
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 use pingora::ErrorType::InternalError;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
@@ -69,7 +69,11 @@ async fn reply(
     let own = started.elapsed().saturating_sub(external_time);
     state.metrics.own_time(own.as_secs_f64());
     reply.set(names::OVERHEAD_MS, &millis(own));
-    if !reply.headers.contains_key(names::REQUEST_ID) {
+    if reply
+        .headers
+        .get(names::REQUEST_ID)
+        .is_none_or(HeaderValue::is_empty)
+    {
         reply.set(names::REQUEST_ID, &request_id(session));
     }
     (reply, stream)

@@ -8,7 +8,7 @@ use crate::call::body::pieces_max;
 use crate::reply::Reply;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use pingora::ErrorType::WriteTimedout;
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::ServerSession;
@@ -75,6 +75,10 @@ impl ReplyWriter {
     pub(super) async fn write(&self, session: &mut ServerSession, reply: Reply) -> Result<()> {
         let is_unread = self.set_keepalive(session);
         let (head, mut body) = to_pingora(reply);
+        if session.req_header().method == Method::HEAD {
+            // Pingora keeps it from callers of HTTP/1.1 only.
+            body.clear();
+        }
         let mut head = Some(head);
         loop {
             let piece = body.split_to(body.len().min(WRITTEN_AT_ONCE));

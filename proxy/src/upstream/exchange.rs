@@ -15,6 +15,9 @@ use tokio::time::{Instant, timeout_at};
 
 /// Maximum number of interim (1xx) answers that are skipped.
 const INTERIM_MAX: usize = 8;
+/// Longest names and values of an answer's headers together, in bytes. Node reads heads of at most 16 KiB, with those
+/// that are added here; a client that cannot read the head sends the call again, and it is charged again.
+const HEADERS_BYTES_MAX: usize = 14 << 10;
 
 /// The provider's answer to a request for server-sent events.
 pub enum ProviderAnswer {
@@ -155,10 +158,21 @@ async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap),
             {
                 return Err(bad_answer("its body has an unknown transfer coding"));
             }
+            if bytes_of(&head.headers) > HEADERS_BYTES_MAX {
+                return Err(bad_answer("its head is too long"));
+            }
             return Ok((head.status, with_room(&head.headers)));
         }
     }
     Err(bad_answer("it sent too many interim answers"))
+}
+
+/// Returns the length of names and values.
+fn bytes_of(headers: &HeaderMap) -> usize {
+    let lengths = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len());
+    lengths.sum()
 }
 
 /// Copies the headers of an answer, with room for those added on the way to the caller: a map that grows is rebuilt.

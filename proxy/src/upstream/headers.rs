@@ -195,11 +195,13 @@ impl ForwardList {
 }
 
 /// Response headers that apply to the provider's host and must not reach the caller, whose client would apply them to
-/// the edge: send its next calls elsewhere, or insist on TLS.
-const ABOUT_THE_HOST: [&str; 5] = [
+/// the edge: send its next calls elsewhere, or insist on TLS. With `Location` the OpenAI SDKs repeat a call, and its
+/// charge, at the edge some 60 times, or send it past the edge.
+const ABOUT_THE_HOST: [&str; 6] = [
     "set-cookie",
     "alt-svc",
     "clear-site-data",
+    "location",
     "refresh",
     "strict-transport-security",
 ];
@@ -479,6 +481,7 @@ mod tests {
             ("set-cookie", "a=b"),
             ("alt-svc", "h2=\"other:443\""),
             ("clear-site-data", "\"*\""),
+            ("location", "/v1/chat/completions"),
             ("refresh", "0;url=https://other"),
             ("strict-transport-security", "max-age=1"),
             ("connection", "x-hop"),
