@@ -158,6 +158,10 @@ async fn either_party_disputes_and_the_other_loses() {
     }
     assert_eq!((payer.balance().await, payee.balance().await), (0, 0));
     assert_eq!(in_transit(&fixture, &payer).await, 0);
+    // Either way the payee's account learns of it.
+    let learned = payee.account.audit_types(Mode::Live).await;
+    let learned = learned.iter().filter(|kind| *kind == "escrow.disputed");
+    assert_eq!(learned.count(), 2);
 }
 
 #[tokio::test]

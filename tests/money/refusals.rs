@@ -67,6 +67,19 @@ async fn refused_spends_name_the_intent_that_they_would_have_had() {
     let reused = spender.spend("k", other).await;
     let id = unkept(&spender.caller, &reused, 422, "IDEMPOTENCY_KEY_REUSED").await;
     assert_ne!(id, refused);
+    // So does a request that is not valid.
+    for (body, status, code) in [
+        (json!({ "agent": bot, "amount": 0 }), 400, "VALIDATION"),
+        (json!({ "agent": "a b", "amount": 2 }), 400, "VALIDATION"),
+        (
+            json!({ "agent": "nobody", "amount": 2 }),
+            422,
+            "IDEMPOTENCY_KEY_REUSED",
+        ),
+    ] {
+        let reply = spender.spend("k", body).await;
+        assert_ne!(unkept(&spender.caller, &reply, status, code).await, refused);
+    }
     assert_eq!(spender.intents(&fixture).await, 1);
     // A body that is no JSON object is refused at once.
     let headers = [("content-type", "application/json")];

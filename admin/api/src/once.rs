@@ -128,12 +128,16 @@ impl IntentId {
     }
 
     /// Adds `intent_id` to a refusal without one, since it is not stored (decision D75): the id that the intent would
-    /// have had. If the idempotency key belongs to another request, a new id is used instead.
+    /// have had. If the idempotency key has an intent, it is of another request, since the same one is answered with
+    /// it: a new id is used instead.
     pub(super) fn add_to(&self, answer: Answer) -> Answer {
+        let has_intent = matches!(self.found, RequestLookup::Record(_));
         answer.map_err(|problem| {
-            let id = match problem.code() {
-                Code::IdempotencyKeyReused => &self.spare_id,
-                _ => &self.id,
+            let code = problem.code();
+            let is_of_another = has_intent && code.status().is_client_error();
+            let id = match is_of_another || code == Code::IdempotencyKeyReused {
+                true => &self.spare_id,
+                false => &self.id,
             };
             problem.with_default("intent_id", id.as_str())
         })

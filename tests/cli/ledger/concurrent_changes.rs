@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// Open holds of the agent, beside those of its calls.
 const HOLDS: usize = 2000;
+/// Checks until one is conclusive.
+const CHECKS_MAX: usize = 5;
 /// Callers who move money at the same time.
 const MOVING: usize = 3;
 
@@ -98,7 +100,7 @@ async fn calls_do_not_hide_a_held_amount_that_was_changed() {
         // A key has a rate.
         let (agent, store) = (caller.0.clone(), fixture.store.clone());
         let caller = (agent.clone(), agent.virtual_key_with_id().await.0);
-        calls.push(Beside::start(Duration::from_millis(1), move || {
+        calls.push(Beside::start(Duration::from_millis(20), move || {
             let (caller, store) = (caller.clone(), store.clone());
             async move { call(&caller, &store).await }
         }));
@@ -106,7 +108,16 @@ async fn calls_do_not_hide_a_held_amount_that_was_changed() {
     check(&fixture, &[], 0);
     let agent = fixture.tenants[0].account.keys.live().agent("ann");
     let _: i64 = fixture.redis.command(&["HINCRBY", &agent, "held", "5"]);
-    let found = fixture.cli.json_exit(&["ledger", "check"], 1);
+    // On a busy machine calls begin during each read, and the check cannot tell. It never says that all is right.
+    let inconclusive = 3;
+    let mut output = fixture.cli.run(&["ledger", "check", "--json"]);
+    for _ in 0..CHECKS_MAX {
+        if output.code != Some(inconclusive) {
+            break;
+        }
+        output = fixture.cli.run(&["ledger", "check", "--json"]);
+    }
+    let found = output.document(1);
     assert!(records(&found).contains(&format!("{agent} held")), "{found}");
     for calls in calls {
         calls.end().await;

@@ -116,7 +116,7 @@ impl Model {
         if !by_payee {
             request.txn = txn;
             self.keep(request_id.at, &request_id.id, &moment, request);
-            if !release || local {
+            if !is_remote(&escrow) {
                 return "done".to_owned();
             }
             return self

@@ -81,9 +81,9 @@ impl<'a> Verdict<'a> {
     }
 }
 
-/// Releases or disputes a funded escrow for the calling party. If the payee is in another account, its intent is
-/// delivered there before this returns. So is its money, unless its wallet has filled up since it was checked: then the
-/// money stays in transit.
+/// Releases or disputes a funded escrow for the calling party. If the payee is in another account, the decision is
+/// delivered there before this returns, with the payee's own intent. So is its money, unless its wallet has filled up
+/// since it was checked: then the money stays in transit.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry with the same key. If the script may have run, the escrow may be resolved.
@@ -112,7 +112,7 @@ pub async fn decide(
         transaction: (by_remote_payee && moves).then_some(&transaction),
         ..requester.intent(verdict.kind(), escrow, &party.owner, &request)
     };
-    let transit = (escrow.crosses_accounts() && (moves || by_remote_payee)).then(|| {
+    let transit = escrow.crosses_accounts().then(|| {
         let outbound_transfer = OutboundTransfer {
             escrow,
             name: verdict.becomes().as_str(),
