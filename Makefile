@@ -5,8 +5,6 @@ CARGO ?= cargo
 MUTANTS_STAGE ?= unit
 # Most tests wait for processes and times: with three for each core, a third of the cores' time is no longer idle.
 TEST_THREADS ?= $(shell echo $$(( $$(nproc) * 3 )))
-# Tests that measure, and check nothing.
-MEASUREMENTS := memory_of_live_entries a_million_records
 
 .DEFAULT_GOAL := help
 .PHONY: help run test verify mutants dist bench bench-money bench-record bench-growth static pgo lint
@@ -23,7 +21,7 @@ test: ## Run the tests on private servers
 
 verify: ## Run the tests that are long by nature: planted faults in scripts, torture, lost masters, fuzzing, a million records
 	@deploy/local/packages.sh build store node python browser prometheus
-	@$(CARGO) test --workspace --locked --no-fail-fast -- --ignored $(addprefix --skip ,$(MEASUREMENTS))
+	@$(CARGO) test --workspace --locked --no-fail-fast -- --ignored
 
 mutants: ## Plant faults in the Rust of money and calls, and list those that no unit test notices (MUTANTS_OPTIONS="--shard 0/20")
 	@deploy/local/packages.sh build mutants

@@ -6,7 +6,6 @@ mod diverted_money;
 mod fixture;
 mod inconclusive;
 mod malformed;
-mod million;
 mod names;
 mod no_archive;
 mod policies;

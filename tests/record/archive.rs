@@ -7,13 +7,11 @@
 //! * [`crash`]: servers and the store killed while they archive, under traffic
 //! * [`bucket`]: an S3-compatible service
 //! * [`remaining_data`]: what stays in the store of archived entries, and counts as the account's
-//! * [`measure`]: how much memory entries take in the store
 
 mod bucket;
 mod crash;
 mod damage;
 mod fixture;
-mod measure;
 mod model;
 mod race;
 mod remaining_data;

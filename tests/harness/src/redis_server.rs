@@ -198,12 +198,7 @@ impl Redis {
 
     /// The product's own handle on this server. Call it inside the runtime that will use it.
     pub fn store(&self) -> Store {
-        self.store_with(STORE_TIMEOUT)
-    }
-
-    /// Like [`Redis::store`], with this deadline.
-    pub fn store_with(&self, timeout: Duration) -> Store {
-        Store::open(&self.url(), timeout).expect("the store's address")
+        Store::open(&self.url(), STORE_TIMEOUT).expect("the store's address")
     }
 
     /// A plain asynchronous connection that does not go through the product.
