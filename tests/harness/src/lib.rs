@@ -85,8 +85,5 @@ pub use seeded_random::{SeededRandom, torture_seed};
 pub use serde_json;
 pub use session::{SessionCaller, cookie_of};
 pub use store::Store;
-pub use upstream::{Answer, Feed, PlayEnd, Played, Recorded, Script, Upstream};
+pub use upstream::{Answer, Feed, Played, Recorded, Script, Upstream};
 pub use wire::{Gate, GateSide, Wire};
-
-#[cfg(test)]
-mod upstream_tests;

@@ -9,7 +9,7 @@ mod step;
 
 pub use answer::Answer;
 pub use feed::Feed;
-pub use play::{PlayEnd, Played};
+pub use play::Played;
 pub use request::Recorded;
 pub use script::Script;
 
@@ -120,15 +120,6 @@ impl Upstream {
     /// The answers that have ended, in the order of their ends.
     pub fn played(&self) -> Vec<Played> {
         self.state.played.lock().clone()
-    }
-
-    /// Waits until the answer to the request of this number has ended, and returns its outcome.
-    pub async fn wait_for_end(&self, number: usize, within: Duration) -> Played {
-        let what = format!("the end of answer number {number} of the upstream");
-        eventually(&what, within, async || {
-            self.played().into_iter().find(|played| played.number == number)
-        })
-        .await
     }
 
     /// Closes every connection, stops listening, and waits until both are done: the next call is refused.

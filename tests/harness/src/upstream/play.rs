@@ -7,16 +7,9 @@ use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// The end of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlayEnd {
-    /// Every byte was handed to the connection.
-    Whole,
-    /// The other side closed or reset the connection before.
-    PeerGone,
-    /// The script or the feed broke it off.
-    BrokenOff,
-}
+/// An answer that ended before its last byte: its script or feed broke it off, or the other side closed.
+#[derive(Debug, Clone, Copy)]
+struct CutShort;
 
 /// An answer that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +18,6 @@ pub struct Played {
     pub number: usize,
     /// Bytes of a scripted body that were handed to the connection, without the transfer encoding.
     pub body_bytes: usize,
-    /// The end of the answer.
-    pub end: PlayEnd,
 }
 
 /// State of an answer that is being sent.
@@ -46,21 +37,16 @@ pub(super) async fn play(stream: &mut TcpStream, play: Play, number: usize) -> (
         body_bytes: 0,
         watches: false,
     };
-    let end = player
-        .all(play.steps, play.script)
-        .await
-        .err()
-        .unwrap_or(PlayEnd::Whole);
+    let whole = player.all(play.steps, play.script).await.is_ok();
     let played = Played {
         number,
         body_bytes: player.body_bytes,
-        end,
     };
-    (played, play.keep_alive && end == PlayEnd::Whole)
+    (played, play.keep_alive && whole)
 }
 
 impl Player<'_> {
-    async fn all(&mut self, steps: Vec<Step>, script: Option<Vec<Step>>) -> Result<(), PlayEnd> {
+    async fn all(&mut self, steps: Vec<Step>, script: Option<Vec<Step>>) -> Result<(), CutShort> {
         for step in steps {
             self.step(step).await?;
         }
@@ -77,7 +63,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    async fn step(&mut self, step: Step) -> Result<(), PlayEnd> {
+    async fn step(&mut self, step: Step) -> Result<(), CutShort> {
         match step {
             Step::Send(bytes) => self.write(&bytes).await,
             Step::Body(bytes) => self.body(&bytes).await,
@@ -88,19 +74,19 @@ impl Player<'_> {
                 // Until the other side closes.
                 let mut sink = [0; 1024];
                 while let Ok(1..) = self.stream.read(&mut sink).await {}
-                Err(PlayEnd::PeerGone)
+                Err(CutShort)
             }
             Step::Reset => self.reset(),
-            Step::BreakOff => Err(PlayEnd::BrokenOff),
+            Step::BreakOff => Err(CutShort),
         }
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), PlayEnd> {
-        self.stream.write_all(bytes).await.map_err(|_| PlayEnd::PeerGone)
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), CutShort> {
+        self.stream.write_all(bytes).await.map_err(|_| CutShort)
     }
 
     /// Writes a piece of the body, in one write with its chunk header.
-    async fn body(&mut self, bytes: &[u8]) -> Result<(), PlayEnd> {
+    async fn body(&mut self, bytes: &[u8]) -> Result<(), CutShort> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -114,25 +100,25 @@ impl Player<'_> {
         Ok(())
     }
 
-    async fn wait(&self, over: impl Future<Output = ()>) -> Result<(), PlayEnd> {
+    async fn wait(&self, over: impl Future<Output = ()>) -> Result<(), CutShort> {
         if !self.watches {
             over.await;
             return Ok(());
         }
         tokio::select! {
             () = over => Ok(()),
-            () = gone(self.stream) => Err(PlayEnd::PeerGone),
+            () = gone(self.stream) => Err(CutShort),
         }
     }
 
-    async fn feed(&mut self, feed: &Feed) -> Result<(), PlayEnd> {
+    async fn feed(&mut self, feed: &Feed) -> Result<(), CutShort> {
         loop {
             let piece = tokio::select! {
                 biased;
                 piece = feed.next() => piece,
                 () = gone(self.stream) => {
                     feed.note_peer_gone();
-                    return Err(PlayEnd::PeerGone);
+                    return Err(CutShort);
                 }
             };
             match piece {
@@ -142,14 +128,14 @@ impl Player<'_> {
                     sent.inspect_err(|_| feed.note_peer_gone())?;
                 }
                 Some(Piece::Reset) => self.reset()?,
-                Some(Piece::BreakOff) => return Err(PlayEnd::BrokenOff),
+                Some(Piece::BreakOff) => return Err(CutShort),
             }
         }
     }
 
-    fn reset(&self) -> Result<(), PlayEnd> {
+    fn reset(&self) -> Result<(), CutShort> {
         let _ = self.stream.set_zero_linger();
-        Err(PlayEnd::BrokenOff)
+        Err(CutShort)
     }
 }
 
