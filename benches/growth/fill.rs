@@ -9,6 +9,7 @@ use clock::now_ms;
 use domain::id::IdKind;
 use domain::period::Period;
 use redis::Pipeline;
+use store::call::authorize::RUN_LIFE_MS;
 use store::call::hold::{HoldName, memo};
 use store::keys;
 use store::lookup::VirtualKeyOwner;
@@ -17,8 +18,6 @@ use store::lookup::VirtualKeyOwner;
 const AT_ONCE: u64 = 2_000;
 /// Records that calls are spread over.
 const CALLERS: u64 = 1_000;
-/// Lifetime of a run, in ms: `authorize::RUN_LIFE`.
-const LIFE_MS: u128 = store::call::authorize::RUN_LIFE.as_millis();
 /// Checks of a decision, of the usual length.
 const CHECKS: &str = "7:4000000000000000:,5:4000000000000000:,432100:4000000000000000:,432100:4000000000000000:750000,\
                       432100:4000000000000000:,7:4000000000000000:,432100:4000000000000000:";
@@ -162,7 +161,7 @@ pub async fn runs(fixture: &mut Fixture, count: u64) -> Outcome<()> {
             ("calls", "1"),
         ];
         batch.cmd("HSET").arg(&key).arg(&fields);
-        batch.cmd("PEXPIRE").arg(&key).arg(LIFE_MS.to_string());
+        batch.cmd("PEXPIRE").arg(&key).arg(RUN_LIFE_MS);
         let index = account.keys.live().runs(&actor.agent);
         batch.cmd("ZADD").arg(index).arg(now).arg(&run);
         if number % every == 0 {

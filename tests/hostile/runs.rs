@@ -5,7 +5,7 @@ use clock::now_ms;
 use domain::mode::Mode;
 use harness::{chat_body, open_cap};
 use std::collections::BTreeMap;
-use store::call::authorize::RUN_LIFE;
+use store::call::authorize::RUN_LIFE_MS;
 
 /// Runs that ended. The store takes a third of a second to remove all of them, and executes nothing else meanwhile.
 const ENDED: u64 = 500_000;
@@ -69,8 +69,7 @@ async fn new_runs_beside_ended_ones(no_archive: bool) {
     let fixture = setup(no_archive).start().await;
     let (_agent, calls) = fixture.agent("bot", open_cap()).await;
     let management = fixture.management(Mode::Live).await;
-    let life = u64::try_from(RUN_LIFE.as_millis()).unwrap();
-    let end = now_ms() - life;
+    let end = now_ms() - RUN_LIFE_MS;
     let indexes = indexed(&fixture, ENDED, end - 2 * ENDED);
     let answers = fixture
         .attack(CALLS, async |at| {

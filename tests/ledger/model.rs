@@ -13,7 +13,7 @@ use domain::period::Period;
 use domain::plan::Plan;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use store::call::authorize::{AccountView, RUN_LIFE};
+use store::call::authorize::{AccountView, RUN_LIFE_MS};
 use store::call::hold::HoldName;
 
 /// The largest sum that `authorize` lets a counter reach.
@@ -182,7 +182,7 @@ impl Model {
     /// Puts a run that was seen at `at` into both indexes. They expire with the run, unless it has ended: a key whose
     /// time is over cannot be laid out.
     pub fn list(&mut self, run: (String, String), at: Window) {
-        let expires = at.later(millis(RUN_LIFE));
+        let expires = at.later(RUN_LIFE_MS);
         if expires.from > clock::now_ms() {
             self.listed_expires.insert(run.0.clone(), expires);
             self.counted_expires = Some(expires);

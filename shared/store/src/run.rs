@@ -30,12 +30,9 @@ domain::words! {
 impl RunStatus {
     /// Parses the `status` field of a record, which a run in progress does not have.
     fn stored(field: Option<&str>) -> Option<Self> {
-        match field {
-            None => Some(Self::Running),
-            Some("completed") => Some(Self::Completed),
-            Some("failed") => Some(Self::Failed),
-            Some(_) => None,
-        }
+        field.map_or(Some(Self::Running), |word| {
+            Self::parse(word).filter(|status| *status != Self::Running)
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use super::Bench;
 use crate::fixture::{ACCOUNT, Checked, Fixture, unlimited, usd};
 use crate::model::Run;
 use crate::snapshot::Window;
-use store::call::authorize::RUN_LIFE;
+use store::call::authorize::RUN_LIFE_MS;
 use store::keys::AccountKeys;
 
 pub async fn all(bench: &Bench<'_>) -> Checked {
@@ -49,21 +49,20 @@ async fn ended(bench: &Bench<'_>) -> Checked {
 /// A call of a run drops from both indexes the runs whose records have ended, unless the run was called in the same
 /// minute before.
 async fn index(bench: &Bench<'_>) -> Checked {
-    let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
     for denied in [false, true] {
         let mut fixture = bench.fixture();
         let now = clock::now_ms();
         let moments = [
-            ("older", now - 2 * life),
-            ("gone", now - life - 1),
-            ("young", now - life + 600_000),
+            ("older", now - 2 * RUN_LIFE_MS),
+            ("gone", now - RUN_LIFE_MS - 1),
+            ("young", now - RUN_LIFE_MS + 600_000),
             ("r", now - 300_000),
         ];
         for (run, moment) in moments {
             fixture.model.list(name(run), Window::at(moment));
         }
         let of_another = ("b".to_owned(), "gone".to_owned());
-        fixture.model.list(of_another, Window::at(now - 2 * life));
+        fixture.model.list(of_another, Window::at(now - 2 * RUN_LIFE_MS));
         let last_seen = Window::at(now - 300_000);
         let known = Run::called(last_seen, last_seen.later(3_600_000));
         fixture.model.runs.insert(name("r"), known);
@@ -96,10 +95,9 @@ async fn unknown(bench: &Bench<'_>) -> Checked {
 
 /// Each new run drops the ten ended runs that were seen first.
 async fn many_ended(bench: &Bench<'_>) -> Checked {
-    let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
     let mut fixture = bench.fixture();
     for number in 0..25 {
-        let last_seen = clock::now_ms() - life - 1000 + number;
+        let last_seen = clock::now_ms() - RUN_LIFE_MS - 1000 + number;
         fixture
             .model
             .list(name(&format!("gone-{number}")), Window::at(last_seen));
@@ -138,7 +136,6 @@ async fn budget(bench: &Bench<'_>) -> Checked {
 
 /// Runs that ended 35 days after their last call leave the budget, whether or not the index has dropped them.
 async fn budget_of_ended(bench: &Bench<'_>) -> Checked {
-    let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
     let scripts = bench.scripts.with_runs(2);
     let bench = Bench {
         scripts: &scripts,
@@ -149,7 +146,7 @@ async fn budget_of_ended(bench: &Bench<'_>) -> Checked {
         let mut fixture = bench.fixture();
         fixture.model.runs_most = 2;
         for number in 0..ended {
-            let last_seen = Window::at(clock::now_ms() - life - 1000 + number);
+            let last_seen = Window::at(clock::now_ms() - RUN_LIFE_MS - 1000 + number);
             let name = ("b".to_owned(), format!("gone-{number}"));
             fixture.model.list(name, last_seen);
         }
@@ -169,14 +166,13 @@ async fn budget_of_ended(bench: &Bench<'_>) -> Checked {
 
 /// The life of a run is exact to the millisecond, by the store's clock.
 async fn edge_of_life(bench: &Bench<'_>) -> Checked {
-    let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
     let scripts = bench.scripts.with_runs(1);
     let bench = Bench {
         scripts: &scripts,
         ..*bench
     };
     let at_ms = domain::timestamp::ms_from_iso("2026-11-21T12:00:00Z").ok_or("a moment")?;
-    for (seen, has_room) in [(at_ms - life, true), (at_ms - life + 1, false)] {
+    for (seen, has_room) in [(at_ms - RUN_LIFE_MS, true), (at_ms - RUN_LIFE_MS + 1, false)] {
         let mut fixture = bench.fixture();
         fixture.model.runs_most = 1;
         fixture.clock_ms = Some(at_ms);

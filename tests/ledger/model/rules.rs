@@ -11,7 +11,7 @@ use domain::money::Nanos;
 use harness::old_counters;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use store::call::authorize::{AuthorizeReply, Outcome, RUN_LIFE};
+use store::call::authorize::{AuthorizeReply, Outcome, RUN_LIFE_MS};
 use store::call::denial_windows::Counted as CountedDenials;
 use store::call::denial_windows::script::Recorded;
 use store::call::hold::HoldName;
@@ -206,7 +206,7 @@ impl Model {
     /// A named run's record, updated to the current moment.
     fn touch_run(&mut self, call: &Call, at: Moment) -> &mut Run {
         let name = (call.name.agent.clone(), call.name.run.clone());
-        let (now, expires) = (at.clock, at.real.later(millis(RUN_LIFE)));
+        let (now, expires) = (at.clock, at.real.later(RUN_LIFE_MS));
         let listed = self.listed.get(&name).copied().unwrap_or(now);
         let counted = self.counted_runs.get(&name).copied().unwrap_or(now);
         let indexed = self.listed_expires.get(&name.0).copied().unwrap_or(expires);
@@ -233,7 +233,7 @@ impl Model {
         if let Some((indexed, all_indexed)) = indexed {
             self.listed_expires.insert(name.0.clone(), indexed);
             self.counted_expires = Some(all_indexed);
-            let oldest = now.to.saturating_sub(millis(RUN_LIFE));
+            let oldest = now.to.saturating_sub(RUN_LIFE_MS);
             drop_ended(&mut self.listed, oldest, |agent| *agent == name.0);
             drop_ended(&mut self.counted_runs, oldest, |_| true);
         }
@@ -280,7 +280,7 @@ impl Model {
         let run = (name.agent.clone(), name.run.clone());
         let is_new = call.named && !self.runs.contains_key(&run);
         // A run is kept for 35 days after its last call (decision D38), and counts as long (decision D71).
-        let ended = at.clock.to.saturating_sub(millis(RUN_LIFE));
+        let ended = at.clock.to.saturating_sub(RUN_LIFE_MS);
         if is_new && self.live_runs(ended) >= self.runs_most {
             return Outcome::RunsFull;
         }

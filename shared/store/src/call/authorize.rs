@@ -46,8 +46,6 @@ const OF_A_RUN: usize = 3;
 /// Lifetime of a run's record after its last call, in ms (decision D38): 35 days, plus the minute by which scripts may
 /// delay writing the record.
 pub const RUN_LIFE_MS: u64 = (35 * 24 * 3600 + 60) * 1000;
-/// [`RUN_LIFE_MS`]
-pub const RUN_LIFE: Duration = Duration::from_millis(RUN_LIFE_MS);
 
 /// The newest view of an account that an edge received. An older reply means that the store lost writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

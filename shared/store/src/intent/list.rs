@@ -4,7 +4,7 @@
 use super::{IntentRecord, Texts};
 use crate::keys::{IntentIndex, Realm};
 use crate::page::{Page, Part};
-use crate::search::Search;
+use crate::time_span::{self, Times};
 use crate::{Store, StoreError};
 use domain::intent::IntentState;
 
@@ -72,7 +72,7 @@ impl IntentRecord {
     ) -> Result<Listed, StoreError> {
         let list = List::new(store, realm, listed);
         let total = list.length().await?;
-        let end = list.first_at(position, total).await?;
+        let end = time_span::first_at(&list, 0..total, position).await?;
         list.before(end, limit, total).await
     }
 }
@@ -121,23 +121,12 @@ impl<'a> List<'a> {
         range.arg(&self.key).arg(start).arg(end - 1);
         self.store.command(&range).await
     }
+}
 
-    /// Finds the first index before `end` with this position or a later one; `end` if there is none.
-    async fn first_at(&self, position: u64, end: u64) -> Result<u64, StoreError> {
-        let mut search = Search::between(0, end);
-        while let Some(indexes) = search.positions() {
-            let found = self.positions(&indexes).await?;
-            // A missing intent was archived, which the caller detects.
-            let late = found
-                .iter()
-                .map(|found| found.is_none_or(|found| found >= position));
-            search.record(&indexes, late);
-        }
-        Ok(search.found())
-    }
-
-    /// Reads the positions of the intents at these indexes.
-    async fn positions(&self, indexes: &[u64]) -> Result<Vec<Option<u64>>, StoreError> {
+/// A list is searched by its positions, which ascend as times do.
+impl Times for List<'_> {
+    /// Reads the positions of the intents at these indexes. A missing one was archived, which the caller detects.
+    async fn at(&self, indexes: &[u64]) -> Result<Vec<u64>, StoreError> {
         let items = indexes.iter().map(|index| (&self.key, index));
         let ids: Vec<Option<String>> = self.store.each("LINDEX", items).await?;
         let fields = ids.iter().map(|id| {
@@ -147,6 +136,9 @@ impl<'a> List<'a> {
         let found: Vec<(Option<u64>, Option<u64>)> = self.store.each("HMGET", fields).await?;
         let is_state = matches!(self.index, IntentIndex::State(_));
         let position = |(seq, filed): (_, Option<u64>)| filed.filter(|_| is_state).or(seq);
-        Ok(found.into_iter().map(position).collect())
+        Ok(found
+            .into_iter()
+            .map(|found| position(found).unwrap_or(u64::MAX))
+            .collect())
     }
 }
