@@ -7,6 +7,7 @@ use crate::id::made_at_ms;
 use crate::measured::Billing;
 use crate::money::Nanos;
 use crate::period::DAY_MS;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// Outcome of a denied call. Approved calls have the outcomes of [`HoldOutcome`].
@@ -62,7 +63,8 @@ pub struct CallRecord {
 
 /// Measurements of an approved call. All are unknown for denied calls, for calls that nobody settled, and for calls
 /// that an earlier release recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Measures {
     /// A word of [`Endpoint`](crate::measured::Endpoint).
     pub endpoint: Option<String>,
@@ -85,6 +87,7 @@ pub struct Measures {
     /// Number of extensions of the hold.
     pub extensions: Option<u64>,
     /// The details of the charge. The default is an ordinary call, and one without measurements.
+    #[serde(skip)]
     pub billing: Billing,
 }
 
@@ -158,21 +161,12 @@ impl CallRecord {
 impl Measures {
     fn from_json(call: &Map<String, Value>) -> Self {
         Self {
-            endpoint: text(call, "endpoint"),
-            stream: call.get("stream").and_then(Value::as_bool),
-            upstream: text(call, "upstream"),
-            input_tokens: number(call, "inputTokens"),
-            cached_tokens: number(call, "cachedTokens"),
-            output_tokens: number(call, "outputTokens"),
-            latency_ms: number(call, "latencyMs"),
-            first_byte_ms: number(call, "firstByteMs"),
-            end: text(call, "end"),
-            extensions: number(call, "extensions"),
             billing: call
                 .get("billing")
                 .and_then(Value::as_object)
                 .map(Billing::from_json)
                 .unwrap_or_default(),
+            ..Self::deserialize(call).unwrap_or_default()
         }
     }
 }

@@ -6,7 +6,9 @@ mod billing;
 
 pub use billing::{Billing, UNSPELT};
 
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::fmt::Display;
 
 /// Largest count of tokens and of milliseconds in a word. A larger one is written as unknown.
 pub(crate) const NUMBER_MAX: u64 = 1_000_000_000;
@@ -18,11 +20,14 @@ const WORD_BYTES: usize = 80;
 const PARTS: usize = 10;
 
 /// Measurements of one call. Unknown ones are `None`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Measured {
     /// The called endpoint.
+    #[serde(serialize_with = "word")]
     pub endpoint: Endpoint,
     /// Whether the caller requested a stream.
+    #[serde(rename = "stream")]
     pub streamed: bool,
     /// Name of the upstream, if the call went to one of `[upstreams.<name>]`; see [`is_upstream_name`].
     pub upstream: Option<String>,
@@ -37,10 +42,12 @@ pub struct Measured {
     /// Time from sending the request to the first byte of the answer, in ms.
     pub first_byte_ms: Option<u64>,
     /// End of the exchange with the provider.
+    #[serde(serialize_with = "word")]
     pub end: CallEnd,
     /// Number of times that the hold was raised while the answer was streamed.
     pub extensions: u32,
     /// The details of the charge.
+    #[serde(skip)]
     pub billing: Billing,
 }
 
@@ -168,23 +175,17 @@ impl Measured {
 
     /// Returns the object `call` of an entry. It has `billing` only if the word has a detail of it.
     pub fn shown(&self) -> Value {
-        let mut call = json!({
-            "endpoint": self.endpoint.as_str(),
-            "stream": self.streamed,
-            "upstream": self.upstream,
-            "inputTokens": self.input_tokens,
-            "cachedTokens": self.cached_tokens,
-            "outputTokens": self.output_tokens,
-            "latencyMs": self.latency_ms,
-            "firstByteMs": self.first_byte_ms,
-            "end": self.end.as_str(),
-            "extensions": self.extensions,
-        });
+        let mut call = serde_json::to_value(self).unwrap_or_default();
         if let (Some(billing), Some(call)) = (self.billing.shown(), call.as_object_mut()) {
             call.insert("billing".to_owned(), billing);
         }
         call
     }
+}
+
+/// Writes the word of an enum.
+fn word<S: Serializer>(word: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(word)
 }
 
 fn digits(text: &str) -> Option<&str> {

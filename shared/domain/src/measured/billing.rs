@@ -3,6 +3,7 @@
 
 use super::NUMBER_MAX;
 use crate::money::Nanos;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Longest prefix in a word, in bytes.
@@ -18,7 +19,8 @@ const OK: u16 = 200;
 
 /// Details of one call that determine its charge beside its model, the tokens of prompt and answer, and the tokens that
 /// the provider read from its cache. The default is an ordinary call.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Billing {
     /// `service_tier` of the request.
     pub tier_asked: Option<String>,
@@ -40,7 +42,9 @@ pub struct Billing {
     pub web_search: bool,
     /// Whether the request asked for a longer lifetime in the provider's cache than the default.
     pub long_cache: bool,
-    /// The cost that the provider reported, if it is the charge because it exceeded the computed one.
+    /// The cost that the provider reported, if it is the charge because it exceeded the computed one. The object has
+    /// its double, which is hashed, and its exact count of nano-USD.
+    #[serde(skip)]
     pub reported_cost: Option<Nanos>,
     /// The upstream's `price_prefix`, if it is not the default one.
     pub price_prefix: Option<String>,
@@ -125,60 +129,25 @@ impl Billing {
 
     /// Returns the object `billing`, which has only the details that are not the default; `None` without any.
     pub fn shown(&self) -> Option<Value> {
-        let mut shown = Map::new();
-        let mut show = |name: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                shown.insert(name.to_owned(), value);
-            }
-        };
-        let text = |text: &Option<String>| text.as_deref().map(Value::from);
-        let tokens = |tokens: u64| (tokens > 0).then(|| Value::from(tokens));
-        let flag = |is_set: bool| is_set.then_some(Value::Bool(true));
-        show("tierAsked", text(&self.tier_asked));
-        show("tierReported", text(&self.tier_reported));
-        show("reasoningTokens", tokens(self.reasoning_tokens));
-        show("cacheWriteTokens", tokens(self.cache_write_tokens));
-        show("cacheWrite12hTokens", tokens(self.cache_write_12h_tokens));
-        show("cacheWrite30mTokens", tokens(self.cache_write_30m_tokens));
-        show("audioInputTokens", tokens(self.audio_input_tokens));
-        show("audioOutputTokens", tokens(self.audio_output_tokens));
-        show("webSearch", flag(self.web_search));
-        show("longCache", flag(self.long_cache));
-        show(
-            "reportedCostUsd",
-            self.reported_cost.map(|cost| cost.as_double().into()),
-        );
-        show(
-            "reportedCostNanos",
-            self.reported_cost.map(|cost| cost.get().to_string().into()),
-        );
-        show("pricePrefix", text(&self.price_prefix));
-        show("providerStatus", self.provider_status.map(Value::from));
-        (!shown.is_empty()).then_some(Value::Object(shown))
+        if self.is_ordinary() {
+            return None;
+        }
+        let mut shown = serde_json::to_value(self).ok()?;
+        let fields = shown.as_object_mut()?;
+        fields.retain(|_, value| !matches!(value, Value::Null | Value::Bool(false)) && *value != 0);
+        if let Some(cost) = self.reported_cost {
+            fields.insert("reportedCostUsd".to_owned(), cost.as_double().into());
+            fields.insert("reportedCostNanos".to_owned(), cost.get().to_string().into());
+        }
+        Some(shown)
     }
 
-    /// Reads the object of [`shown`](Self::shown). What it does not have is the default.
+    /// Reads the object of [`shown`](Self::shown). A missing detail is the default, and so are all of a malformed object.
     pub(crate) fn from_json(billing: &Map<String, Value>) -> Self {
-        let text = |name: &str| billing.get(name).and_then(Value::as_str).map(str::to_owned);
-        let number = |name: &str| billing.get(name).and_then(Value::as_u64);
-        let tokens = |name: &str| number(name).unwrap_or(0);
-        let flag = |name: &str| billing.get(name) == Some(&Value::Bool(true));
+        let cost = billing.get("reportedCostNanos").and_then(Value::as_str);
         Self {
-            tier_asked: text("tierAsked"),
-            tier_reported: text("tierReported"),
-            reasoning_tokens: tokens("reasoningTokens"),
-            cache_write_tokens: tokens("cacheWriteTokens"),
-            cache_write_12h_tokens: tokens("cacheWrite12hTokens"),
-            cache_write_30m_tokens: tokens("cacheWrite30mTokens"),
-            audio_input_tokens: tokens("audioInputTokens"),
-            audio_output_tokens: tokens("audioOutputTokens"),
-            web_search: flag("webSearch"),
-            long_cache: flag("longCache"),
-            reported_cost: text("reportedCostNanos")
-                .and_then(|nanos| nanos.parse().ok())
-                .map(Nanos::from_stored),
-            price_prefix: text("pricePrefix"),
-            provider_status: number("providerStatus").and_then(|status| u16::try_from(status).ok()),
+            reported_cost: cost.and_then(|nanos| nanos.parse().ok()).map(Nanos::from_stored),
+            ..Self::deserialize(billing).unwrap_or_default()
         }
     }
 }
