@@ -7,6 +7,7 @@ pub mod survey;
 
 use crate::keys::{PROVIDER_KEY_ID_PREFIX, Realm, provider_key_created_field, provider_key_last4_field};
 use crate::page::{Page, Part};
+use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -118,20 +119,16 @@ impl AgentRecord {
 
 impl WalletRow {
     fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
-        let get = |name: &str| fields.get(name);
-        let limit = get("spend_limit").map(|text| text.parse().ok().and_then(Nanos::new));
+        let fields = RecordFields(fields);
         Some(Self {
-            number: get("wallet_number")?.parse().ok()?,
-            wallet: get("wallet")?.clone(),
-            name: get("name")?.clone(),
-            kind: get("type")?.clone(),
-            description: get("description").cloned(),
-            spend_limit: match limit {
-                Some(limit) => Some(limit?),
-                None => None,
-            },
-            created_at_ms: get("created_at")?.parse().ok()?,
-            updated_at_ms: get("updated_at")?.parse().ok()?,
+            number: fields.number("wallet_number")?,
+            wallet: fields.text("wallet")?,
+            name: fields.text("name")?,
+            kind: fields.text("type")?,
+            description: fields.text("description"),
+            spend_limit: fields.optional_limit("spend_limit")?,
+            created_at_ms: fields.number("created_at")?,
+            updated_at_ms: fields.number("updated_at")?,
         })
     }
 }

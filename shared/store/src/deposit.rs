@@ -3,6 +3,7 @@
 pub mod script;
 
 use crate::keys::{Realm, deposit_lookup};
+use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
 use domain::money::Nanos;
 use domain::printable::{is_composed, is_seen};
@@ -135,28 +136,23 @@ impl Deposit {
 
     /// Parses the fields of a record; `None` if they are malformed.
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
-        let get = |name: &str| fields.get(name);
-        let number = |name: &str| get(name)?.parse::<u64>().ok();
-        let nanos = |name: &str| number(name).map(Nanos::from_stored);
+        let fields = RecordFields(fields);
         Some(Self {
-            id: get("id")?.clone(),
-            reference: get("reference")?.clone(),
-            owner: get("owner")?.clone(),
-            wallet: number("number")?,
-            amount: nanos("amount")?,
-            currency: get("currency")?.clone(),
-            state: DepositState::parse(get("state")?)?,
-            first: DepositState::parse(get("first")?)?,
-            first_balance: nanos("first_balance")?,
-            at_ms: number("at")?,
-            confirmed: match get("confirmed_at") {
+            id: fields.text("id")?,
+            reference: fields.text("reference")?,
+            owner: fields.text("owner")?,
+            wallet: fields.number("number")?,
+            amount: fields.nanos("amount")?,
+            currency: fields.text("currency")?,
+            state: DepositState::parse(fields.get("state")?)?,
+            first: DepositState::parse(fields.get("first")?)?,
+            first_balance: fields.nanos("first_balance")?,
+            at_ms: fields.number("at")?,
+            confirmed: match fields.get("confirmed_at") {
                 None => None,
-                Some(_) => Some((number("confirmed_at")?, nanos("balance")?)),
+                Some(_) => Some((fields.number("confirmed_at")?, fields.nanos("balance")?)),
             },
-            cancelled_ms: match get("cancelled_at") {
-                None => None,
-                Some(_) => Some(number("cancelled_at")?),
-            },
+            cancelled_ms: fields.optional("cancelled_at")?,
         })
     }
 }

@@ -6,6 +6,7 @@ pub mod search;
 
 use crate::keys::{self, Bucket, Realm};
 use crate::page::{Page, Part};
+use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
 use domain::intent::Reason;
 use domain::mode::Mode;
@@ -169,28 +170,27 @@ impl Escrow {
 
     /// Parses the fields of a record; `None` if they are malformed.
     fn from_fields(realm: &Realm, fields: &HashMap<String, String>) -> Option<Self> {
-        let get = |name: &str| fields.get(name);
-        let number = |name: &str| get(name)?.parse().ok();
+        let fields = RecordFields(fields);
         let party = |account: &str, owner: &str, wallet: &str| {
             Some(Party {
                 account: account.to_owned(),
-                owner: get(owner)?.clone(),
-                wallet: number(wallet)?,
+                owner: fields.text(owner)?,
+                wallet: fields.number(wallet)?,
             })
         };
         Some(Self {
-            number: number("id")?,
+            number: fields.number("id")?,
             mode: realm.mode(),
             payer: party(realm.account(), "from_owner", "from")?,
-            payee: party(get("to_account")?, "to_owner", "to")?,
-            status: EscrowStatus::parse(get("status")?)?,
-            amount: Nanos::from_stored(number("amount")?),
-            currency: get("currency")?.clone(),
-            conditions: get("conditions")?.clone(),
-            dispute_reason: get("dispute_reason").cloned(),
-            intent: get("intent")?.clone(),
-            created_at_ms: number("created_at")?,
-            updated_at_ms: number("updated_at")?,
+            payee: party(fields.get("to_account")?, "to_owner", "to")?,
+            status: EscrowStatus::parse(fields.get("status")?)?,
+            amount: fields.nanos("amount")?,
+            currency: fields.text("currency")?,
+            conditions: fields.text("conditions")?,
+            dispute_reason: fields.text("dispute_reason"),
+            intent: fields.text("intent")?,
+            created_at_ms: fields.number("created_at")?,
+            updated_at_ms: fields.number("updated_at")?,
         })
     }
 }

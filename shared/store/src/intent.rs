@@ -19,6 +19,7 @@ pub use texts::Texts;
 
 use self::outcome::{Outcome, decided, events, heads};
 use crate::keys::Realm;
+use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
 use domain::intent::{Entry, IntentKind, IntentState, Reason, timeline};
 use domain::money::Nanos;
@@ -170,48 +171,45 @@ pub fn is_claim(fields: &HashMap<String, String>) -> bool {
 impl IntentRecord {
     /// Parses the fields of a record; `None` if they are malformed.
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
-        let get = |name: &str| fields.get(name);
-        let number = |name: &str| get(name).map(|text| text.parse::<u64>());
-        let optional = |name: &str| number(name).transpose().ok();
-        let nanos = |name: &str| Some(optional(name)?.map(Nanos::from_stored));
-        let decision = match get("decided_by") {
+        let fields = RecordFields(fields);
+        let decision = match fields.get("decided_by") {
             None => None,
             Some(by) => Some(Decision {
-                granted: get("decision")? == "granted",
-                by: by.clone(),
-                at_ms: get("decided_at")?.parse().ok()?,
+                granted: fields.get("decision")? == "granted",
+                by: by.to_owned(),
+                at_ms: fields.number("decided_at")?,
             }),
         };
         Some(Self {
-            id: get("id")?.clone(),
-            kind: IntentKind::parse(get("kind")?)?,
-            fingerprint: get("fp")?.clone(),
-            state: IntentState::parse(get("state")?)?,
-            first: IntentState::parse(get("first")?)?,
-            reason: match get("reason").map(String::as_str) {
+            id: fields.text("id")?,
+            kind: IntentKind::parse(fields.get("kind")?)?,
+            fingerprint: fields.text("fp")?,
+            state: IntentState::parse(fields.get("state")?)?,
+            first: IntentState::parse(fields.get("first")?)?,
+            reason: match fields.get("reason") {
                 None | Some("") => None,
                 Some(word) => Some(Reason::parse(word)?),
             },
-            amount: nanos("amount")??,
-            currency: get("currency")?.clone(),
-            actor: get("actor")?.clone(),
-            agent: get("agent")?.clone(),
-            at_ms: number("at")?.ok()?,
+            amount: fields.nanos("amount")?,
+            currency: fields.text("currency")?,
+            actor: fields.text("actor")?,
+            agent: fields.text("agent")?,
+            at_ms: fields.number("at")?,
             decision,
-            note: get("note").cloned(),
-            request: get("request")?.clone(),
-            run: get("run").filter(|run| !run.is_empty()).cloned(),
-            policy: get("policy").cloned(),
-            transaction: get("txn").cloned(),
-            balance: match get("balance").map(String::as_str) {
+            note: fields.text("note"),
+            request: fields.text("request")?,
+            run: fields.text("run").filter(|run| !run.is_empty()),
+            policy: fields.text("policy"),
+            transaction: fields.text("txn"),
+            balance: match fields.get("balance") {
                 None | Some("") => None,
-                Some(_) => nanos("balance")?,
+                Some(_) => Some(fields.nanos("balance")?),
             },
-            charged: optional("day")?.zip(optional("month")?),
-            escrow: optional("escrow")?,
-            head: get("head")?.clone(),
-            seq: optional("seq")?.unwrap_or(0),
-            filed: optional("filed")?,
+            charged: fields.optional("day")?.zip(fields.optional("month")?),
+            escrow: fields.optional("escrow")?,
+            head: fields.text("head")?,
+            seq: fields.optional("seq")?.unwrap_or(0),
+            filed: fields.optional("filed")?,
         })
     }
 

@@ -5,6 +5,7 @@ pub mod watched;
 
 use crate::keys::Realm;
 use crate::page::{Page, Part};
+use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
 use domain::money::Nanos;
 use std::collections::HashMap;
@@ -45,26 +46,22 @@ pub struct PolicyRecord {
 impl PolicyRecord {
     /// Parses the fields of a record; `None` if they are malformed.
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
-        let get = |name: &str| fields.get(name);
-        let limit = |name: &str| match get(name) {
-            None => Some(None),
-            Some(text) => text.parse().ok().and_then(Nanos::new).map(Some),
-        };
+        let fields = RecordFields(fields);
         Some(Self {
-            id: get("id")?.clone(),
-            name: get("name")?.clone(),
-            agent: get("agent").cloned(),
-            cap_enabled: get("cap")? == "1",
-            per_run: limit("run")?,
-            per_day: limit("day")?,
-            per_month: limit("month")?,
-            per_transaction: limit("transaction")?,
-            approval_threshold: limit("approval")?,
-            low_balance_threshold: limit("low_balance")?,
-            currency: get("currency")?.clone(),
-            revision: get("revision")?.parse().ok()?,
-            created_at_ms: get("created_at")?.parse().ok()?,
-            updated_at_ms: get("updated_at")?.parse().ok()?,
+            id: fields.text("id")?,
+            name: fields.text("name")?,
+            agent: fields.text("agent"),
+            cap_enabled: fields.get("cap")? == "1",
+            per_run: fields.optional_limit("run")?,
+            per_day: fields.optional_limit("day")?,
+            per_month: fields.optional_limit("month")?,
+            per_transaction: fields.optional_limit("transaction")?,
+            approval_threshold: fields.optional_limit("approval")?,
+            low_balance_threshold: fields.optional_limit("low_balance")?,
+            currency: fields.text("currency")?,
+            revision: fields.number("revision")?,
+            created_at_ms: fields.number("created_at")?,
+            updated_at_ms: fields.number("updated_at")?,
         })
     }
 

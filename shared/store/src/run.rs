@@ -7,6 +7,7 @@ use crate::call::authorize::RUN_LIFE_MS;
 use crate::filtered_page::{Filter, FilteredPage};
 use crate::keys::Realm;
 use crate::page::{Page, Part, SortedSet, records};
+use crate::record_fields::RecordFields;
 use crate::{Store, StoreError, server_clock};
 use domain::money::Nanos;
 use std::collections::HashMap;
@@ -60,17 +61,17 @@ pub struct Run {
 impl Run {
     /// Reads a record; `None` when it makes no sense.
     fn from_fields(id: String, fields: &HashMap<String, String>) -> Option<Self> {
-        let get = |name: &str| fields.get(name).map(String::as_str);
-        let count = |name: &str| get(name).unwrap_or("0").parse::<u64>().ok();
+        let fields = RecordFields(fields);
+        let count = |name: &str| Some(fields.optional(name)?.unwrap_or(0));
         Some(Self {
             id,
-            status: RunStatus::stored(get("status"))?,
+            status: RunStatus::stored(fields.get("status"))?,
             calls: count("calls")?,
             denied: count("denied")?,
             spent: Nanos::from_stored(count("spent")?),
-            first_ms: get("first")?.parse().ok()?,
-            last_ms: get("last")?.parse().ok()?,
-            ended_ms: get("ended").map(str::parse).transpose().ok()?,
+            first_ms: fields.number("first")?,
+            last_ms: fields.number("last")?,
+            ended_ms: fields.optional("ended")?,
         })
     }
 

@@ -6,6 +6,7 @@ pub mod stopped;
 
 use crate::keys::AccountKeys;
 use crate::page::{Page, Part};
+use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
 use std::collections::HashMap;
 
@@ -33,18 +34,15 @@ pub struct VirtualKeyRecord {
 
 impl VirtualKeyRecord {
     fn from_fields(key_id: &str, active: bool, fields: &HashMap<String, String>) -> Option<Self> {
-        let get = |name: &str| fields.get(name);
+        let fields = RecordFields(fields);
         Some(Self {
             key_id: key_id.to_owned(),
-            agent: get("agent")?.clone(),
-            name: get("name")?.clone(),
-            prefix: get("prefix")?.clone(),
+            agent: fields.text("agent")?,
+            name: fields.text("name")?,
+            prefix: fields.text("prefix")?,
             active,
-            created_at_ms: get("created_at")?.parse().ok()?,
-            last_used_ms: match get("last_used") {
-                Some(text) => Some(text.parse().ok()?),
-                None => None,
-            },
+            created_at_ms: fields.number("created_at")?,
+            last_used_ms: fields.optional("last_used")?,
         })
     }
 

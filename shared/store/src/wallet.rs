@@ -7,6 +7,7 @@
 use crate::keys::{self, Bucket, Realm, Series, USER};
 use crate::number;
 use crate::page::{Page, Part};
+use crate::record_fields::RecordFields;
 use crate::script::change::Scope;
 use crate::{Store, StoreError};
 use clock::now_ms;
@@ -181,27 +182,23 @@ impl Wallet {
 
     /// Parses the fields of a wallet record; `None` if they are malformed.
     pub fn from_fields(owner: &str, fields: &HashMap<String, String>) -> Option<Self> {
-        let get = |name: &str| fields.get(name);
-        let nanos = |text: &String| text.parse().ok().map(Nanos::from_stored);
-        let status = match (get("closed_at"), get("frozen")) {
+        let fields = RecordFields(fields);
+        let status = match (fields.get("closed_at"), fields.get("frozen")) {
             (Some(_), _) => WalletStatus::Closed,
             (None, Some(_)) => WalletStatus::Frozen,
             (None, None) => WalletStatus::Active,
         };
         Some(Self {
-            number: get("wallet_number")?.parse().ok()?,
-            id: get("wallet")?.clone(),
+            number: fields.number("wallet_number")?,
+            id: fields.text("wallet")?,
             owner: owner.to_owned(),
-            name: get("name").map_or_else(|| USER.to_owned(), Clone::clone),
-            balance: nanos(get("balance")?)?,
-            pending: get("pending").map_or(Some(Nanos::ZERO), nanos)?,
-            spend_limit: match get("spend_limit") {
-                None => None,
-                Some(text) => Some(nanos(text)?),
-            },
+            name: fields.text("name").unwrap_or_else(|| USER.to_owned()),
+            balance: fields.nanos("balance")?,
+            pending: Nanos::from_stored(fields.optional("pending")?.unwrap_or(0)),
+            spend_limit: fields.optional("spend_limit")?.map(Nanos::from_stored),
             status,
-            created_at_ms: get("created_at")?.parse().ok()?,
-            updated_at_ms: get("updated_at")?.parse().ok()?,
+            created_at_ms: fields.number("created_at")?,
+            updated_at_ms: fields.number("updated_at")?,
         })
     }
 }

@@ -5,6 +5,7 @@ pub mod script;
 
 use crate::keys::Realm;
 use crate::page::{Page, Part};
+use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
 use domain::event::EventName;
 use std::collections::HashMap;
@@ -61,21 +62,21 @@ pub fn events_text(events: &[EventName]) -> String {
 impl WebhookRecord {
     /// Parses the fields of a record; `None` if they are malformed.
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
-        let get = |name: &str| fields.get(name);
-        let number = |name: &str| get(name)?.parse().ok();
+        let fields = RecordFields(fields);
         Some(Self {
-            id: get("id")?.clone(),
-            url: get("url")?.clone(),
-            events: get("events")?
+            id: fields.text("id")?,
+            url: fields.text("url")?,
+            events: fields
+                .get("events")?
                 .split_ascii_whitespace()
                 .map(EventName::parse)
                 .collect::<Option<_>>()?,
-            description: get("description").cloned(),
-            status: Status::parse(get("status")?)?,
-            since: number("since")?,
-            created_at_ms: number("created_at")?,
-            updated_at_ms: number("updated_at")?,
-            secret_at_ms: number("secret_at")?,
+            description: fields.text("description"),
+            status: Status::parse(fields.get("status")?)?,
+            since: fields.number("since")?,
+            created_at_ms: fields.number("created_at")?,
+            updated_at_ms: fields.number("updated_at")?,
+            secret_at_ms: fields.number("secret_at")?,
         })
     }
 
