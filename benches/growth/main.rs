@@ -10,23 +10,16 @@ mod case;
 mod edge;
 mod fill;
 mod fixture;
-#[path = "../record/lines.rs"]
-mod lines;
-#[path = "../src/output.rs"]
-mod output;
-#[path = "../published.rs"]
-mod published;
 
 use calls::CallKind;
 use case::Case;
 use clap::Parser;
 use fixture::Fixture;
+use gate_bench::published::{self, Places, circumstances};
 use gate_bench_rig::outcome::median;
 use harness::Redis;
-use published::{Places, circumstances};
 use std::error::Error;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -172,20 +165,10 @@ async fn run(options: &Options) -> Outcome<String> {
     Ok(report)
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let options = Options::parse();
-    let done = run(&options)
-        .await
-        .and_then(|report| Ok(options.places.put(&report, options.is_whole())?));
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // A failure is ignored: the run has ended.
-            let _unwritable = writeln!(std::io::stderr(), "bench-growth: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let is_whole = options.is_whole();
+    published::main("bench-growth", &options.places, is_whole, run(&options))
 }
 
 #[cfg(test)]

@@ -5,19 +5,14 @@
 //! executed on both in turns, through the product's own twins; times are the server's (`INFO commandstats`).
 
 mod load;
-#[path = "../src/output.rs"]
-mod output;
-#[path = "../published.rs"]
-mod published;
 mod steps;
 
 use clap::Parser;
+use gate_bench::published::{self, Places, circumstances};
 use gate_bench_rig::outcome::median;
 use harness::Redis;
 use load::fill;
-use published::{Places, circumstances};
 use std::error::Error;
-use std::io::Write;
 use std::process::ExitCode;
 use steps::{Actor, Step};
 use store::Store;
@@ -126,18 +121,8 @@ async fn run(options: &Options) -> Result<String, Box<dyn Error>> {
     Ok(table)
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let options = Options::parse();
-    let done = run(&options)
-        .await
-        .and_then(|report| Ok(options.places.put(&report, options.is_whole())?));
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // A failure is ignored: the run has ended.
-            let _unwritable = writeln!(std::io::stderr(), "bench-money: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let is_whole = options.is_whole();
+    published::main("bench-money", &options.places, is_whole, run(&options))
 }

@@ -3,21 +3,15 @@
 //! The lines are appended in the scripts' form, three denied calls for seven approved ones. Sealing, exporting and
 //! verifying are the product's own code, on one core beside the store.
 
-mod lines;
-#[path = "../src/output.rs"]
-mod output;
-#[path = "../published.rs"]
-mod published;
-
 use archive::Archive;
 use audit_verify::{ChainVerifier, file, online};
 use clap::Parser;
 use clock::now_ms;
 use futures::TryStreamExt;
+use gate_bench::lines::line;
+use gate_bench::published::{self, Places, circumstances};
 use harness::{Redis, Seed, SeedAccount, Store};
 use history::export::Export;
-use lines::line;
-use published::{Places, circumstances};
 use settings::load_from;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -195,21 +189,6 @@ async fn run(options: &Options) -> Outcome<String> {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return failed(&error),
-    };
-    match runtime.block_on(run(&options)) {
-        Ok(report) => {
-            let written = options.places.put(&report, options.is_whole());
-            written.map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
-        }
-        Err(error) => failed(error.as_ref()),
-    }
-}
-
-fn failed(error: &dyn Error) -> ExitCode {
-    // A failure is ignored: the run has ended.
-    let _unwritable = writeln!(std::io::stderr(), "bench-record: {error}");
-    ExitCode::FAILURE
+    let is_whole = options.is_whole();
+    published::main("bench-record", &options.places, is_whole, run(&options))
 }

@@ -3,10 +3,10 @@
 use crate::output::output;
 
 /// Name of the fact that ends with the number of cores.
-pub(crate) const PROCESSOR: &str = "Processor";
+pub const PROCESSOR: &str = "Processor";
 
 /// Facts of the machine and the build: names and values.
-pub(crate) fn facts() -> Vec<(String, String)> {
+pub fn facts() -> Vec<(String, String)> {
     let version_of =
         |program: &str, args: &[&str]| output(program, args).unwrap_or_else(|_| "unknown".to_owned());
     let first = |text: String| text.lines().next().unwrap_or_default().to_owned();
@@ -26,7 +26,7 @@ pub(crate) fn facts() -> Vec<(String, String)> {
 }
 
 /// The load average of the last one, five and fifteen minutes.
-pub(crate) fn load_average() -> String {
+pub fn load_average() -> String {
     let text = read("/proc/loadavg");
     text.split(' ').take(3).collect::<Vec<_>>().join(" ")
 }
@@ -58,7 +58,7 @@ fn processor() -> String {
 }
 
 /// Returns the commit, and whether the working tree differs from it. Changes to the results do not count.
-pub(crate) fn commit() -> String {
+pub fn commit() -> String {
     let git = |args: &[&str]| output("git", &[&["-C", env!("CARGO_MANIFEST_DIR")], args].concat());
     match (
         git(&["rev-parse", "--short", "HEAD"]),

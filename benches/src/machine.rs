@@ -1,6 +1,6 @@
 //! Cores and scheduling priorities of the processes of a measurement.
 
-use crate::output::output;
+use gate_bench::output::output;
 use std::error::Error;
 
 /// Cores of each process. The edge has a core of its own; on a machine with two, everything else shares the other.

@@ -3,12 +3,10 @@
 
 mod bisect;
 mod contender;
-mod facts;
 mod fixture;
 mod ledger;
 mod machine;
 mod measure;
-mod output;
 mod phase;
 mod plot;
 mod process;
@@ -23,6 +21,7 @@ mod targets;
 use clap::Parser;
 use contender::Name;
 use fixture::Fixture;
+use gate_bench::facts;
 use machine::Cores;
 use measure::Runner;
 use progress::{Progress, say};

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::process::{Command, Stdio};
 
 /// Runs a program to completion. Returns what it printed on stdout and stderr; an exit code other than 0 is an error.
-pub(crate) fn output(program: &str, args: &[&str]) -> Result<String, Box<dyn Error>> {
+pub fn output(program: &str, args: &[&str]) -> Result<String, Box<dyn Error>> {
     let output = Command::new(program).args(args).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;
     let printed = [output.stdout, output.stderr].concat();

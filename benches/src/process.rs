@@ -1,6 +1,6 @@
 //! Child processes of the bench. They end when their value is dropped or the bench exits.
 
-use crate::output::output;
+use gate_bench::output::output;
 use std::error::Error;
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};

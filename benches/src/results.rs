@@ -1,7 +1,6 @@
 //! Results by section, stored as JSON beside the tables. A run of some sections replaces those in the file and keeps
 //! the others, each with the time and the commit of its measurement.
 
-use crate::facts::PROCESSOR;
 use crate::row::Row;
 use crate::section::Section;
 use crate::sections::bodies::Body;
@@ -14,6 +13,7 @@ use crate::sections::latency::Paced;
 use crate::sections::memory::MemoryUse;
 use crate::sections::protocols::ProtocolPair;
 use crate::sections::streams::StreamLoad;
+use gate_bench::facts::PROCESSOR;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::path::Path;

@@ -1,19 +1,19 @@
 //! The reports of `bench-money`, `bench-record` and `bench-growth`: their head and their files. The published reports
 //! in `results/` are those of whole runs: a run that measures less, or for a shorter time, does not replace them.
 
-#[path = "src/facts.rs"]
-mod facts;
-
+use crate::facts;
 use clap::Args;
+use std::error::Error;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 /// The facts that matter without an edge under load and without another proxy.
 const FACTS: [&str; 5] = ["Processor", "Memory", "Kernel", "rustc", "Redis"];
 
 /// Files of the report, besides standard output.
 #[derive(Debug, Args)]
-pub(crate) struct Places {
+pub struct Places {
     /// Path of the report.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -29,7 +29,7 @@ impl Places {
     }
 
     /// Writes and prints a report.
-    pub(crate) fn put(&self, report: &str, is_whole: bool) -> io::Result<()> {
+    fn put(&self, report: &str, is_whole: bool) -> io::Result<()> {
         for file in self.files(is_whole) {
             std::fs::write(file, report)?;
         }
@@ -44,8 +44,31 @@ impl Places {
     }
 }
 
+/// Runs the benchmark `name` on one thread, and writes its report. `is_whole` is true if its options are those of a
+/// published report.
+pub fn main(
+    name: &str,
+    places: &Places,
+    is_whole: bool,
+    run: impl Future<Output = Result<String, Box<dyn Error>>>,
+) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let done = runtime
+        .map_err(Into::into)
+        .and_then(|runtime| runtime.block_on(run))
+        .and_then(|report| Ok(places.put(&report, is_whole)?));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // A failure is ignored: the run has ended.
+            let _unwritable = writeln!(io::stderr(), "{name}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Returns the circumstances of a measurement that begins now: machine, versions, commit, time and load average.
-pub(crate) fn circumstances() -> String {
+pub fn circumstances() -> String {
     let machine = facts::facts();
     let machine = machine
         .into_iter()
