@@ -15,7 +15,7 @@ use domain::rate::Rate;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
-use store::account::Account as Record;
+use store::account::Account;
 use store::account::refused;
 use store::account::script as account;
 use store::account::script::{NewAccount, PlanSet};
@@ -27,7 +27,7 @@ use store::user::User;
 
 /// `account …`
 #[derive(Debug, Subcommand)]
-pub(super) enum Account {
+pub(super) enum AccountCommand {
     /// Create an account, with its owner if you give an e-mail
     Create {
         /// Its name
@@ -62,7 +62,7 @@ pub(super) enum Account {
     },
 }
 
-impl Account {
+impl AccountCommand {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match self {
             Self::Create {
@@ -115,10 +115,10 @@ async fn set_plan(context: &Context, id: &str, plan: &str) -> Result<Report, Fai
 
 async fn list(context: &Context) -> Result<Report, Failure> {
     let mut accounts = Vec::new();
-    for id in Record::ids(&context.store).await? {
-        accounts.extend(Record::read(&context.store, &id).await?);
+    for id in Account::ids(&context.store).await? {
+        accounts.extend(Account::read(&context.store, &id).await?);
     }
-    let row = |account: &Record| {
+    let row = |account: &Account| {
         let created = iso_from_ms(account.created_at_ms);
         vec![
             account.id.clone(),
@@ -201,7 +201,7 @@ async fn show(context: &Context, id: &str) -> Result<Report, Failure> {
     Ok(Report::new(text, document))
 }
 
-fn document(account: &Record) -> Value {
+fn document(account: &Account) -> Value {
     json!({
         "accountId": account.id, "name": account.name, "plan": account.plan,
         "createdAt": iso_from_ms(account.created_at_ms),

@@ -12,16 +12,16 @@ use store::script::change::Scope;
 
 /// `agent …`
 #[derive(Debug, Subcommand)]
-pub(super) enum Agent {
+pub(super) enum AgentCommand {
     /// Freeze an agent: its next call is denied, and its account cannot lift the freeze
-    Freeze(Target),
+    Freeze(AgentArgs),
     /// Make an agent active again
-    Unfreeze(Target),
+    Unfreeze(AgentArgs),
 }
 
 /// The agent meant.
 #[derive(Debug, Args)]
-pub(super) struct Target {
+pub(super) struct AgentArgs {
     /// The account
     #[arg(long, value_name = "ID", value_parser = value::id)]
     account: String,
@@ -33,13 +33,13 @@ pub(super) struct Target {
     mode: Mode,
 }
 
-impl Agent {
+impl AgentCommand {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         let (target, freeze, status) = match self {
             Self::Freeze(target) => (target, Freeze::By(FrozenBy::Operator), "frozen"),
             Self::Unfreeze(target) => (target, Freeze::Lift(FrozenBy::Operator), "active"),
         };
-        let Target { account, agent, mode } = target;
+        let AgentArgs { account, agent, mode } = target;
         context.account(&account).await?;
         let scope = Scope::from_operator(&account, mode);
         let outcome = set_frozen(&context.store, &scope, &agent, freeze).await?;

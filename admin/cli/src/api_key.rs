@@ -15,7 +15,7 @@ use domain::timestamp::iso_from_ms;
 use ipnet::IpNet;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use store::api_key::ApiKey as Record;
+use store::api_key::ApiKey;
 use store::api_key::script as api_key;
 use store::api_key::script::{Created, NewApiKey};
 use store::audit::OPERATOR;
@@ -24,7 +24,7 @@ use store::script::change::Scope;
 
 /// `api-key …`
 #[derive(Debug, Subcommand)]
-pub(super) enum ApiKey {
+pub(super) enum ApiKeyCommand {
     /// Issue a key; it is printed once and never stored in clear
     Create(Create),
     /// List the keys of an account, newest first
@@ -78,7 +78,7 @@ enum Prefix {
     SkService,
 }
 
-impl ApiKey {
+impl ApiKeyCommand {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match self {
             Self::Create(create) => create.run(context).await,
@@ -154,9 +154,9 @@ const COLUMNS: [&str; 9] = [
 
 async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
     context.account(account).await?;
-    let keys = Record::list(&context.store, &AccountKeys::new(account)).await?;
+    let keys = ApiKey::list(&context.store, &AccountKeys::new(account)).await?;
     let now = now_ms();
-    let row = |key: &Record| {
+    let row = |key: &ApiKey| {
         vec![
             key.id.clone(),
             key.mode.to_string(),
@@ -181,7 +181,7 @@ async fn revoke(context: &Context, account: &str, id: &str) -> Result<Report, Fa
         Failure::refused("NOT_FOUND", message)
     };
     let keys = AccountKeys::new(account);
-    let key = Record::read(&context.store, &keys, id)
+    let key = ApiKey::read(&context.store, &keys, id)
         .await?
         .ok_or_else(missing)?;
     let scope = Scope::from_operator(account, key.mode);
@@ -194,7 +194,7 @@ async fn revoke(context: &Context, account: &str, id: &str) -> Result<Report, Fa
     }
 }
 
-fn document(key: &Record, now: u64) -> Value {
+fn document(key: &ApiKey, now: u64) -> Value {
     let permissions = Permission::words(&key.permissions);
     let allow_ips: Vec<String> = key.allow_ips.iter().map(IpNet::to_string).collect();
     json!({

@@ -24,15 +24,15 @@ use telemetry::error_chain;
 
 /// `audit …`
 #[derive(Debug, Subcommand)]
-pub(super) enum Audit {
+pub(super) enum AuditCommand {
     /// Verify an audit trail in the store or in an export; exit code 1 names the first wrong entry
-    Verify(Box<verify::Verify>),
+    Verify(Box<verify::VerifyArgs>),
     /// Write an audit trail as JSON Lines, one entry per line
-    Export(export::Export),
+    Export(export::ExportArgs),
     /// Recompute the charges of calls from their records and the kept price tables; exit code 1 if one is different
-    Recompute(recompute::Recompute),
+    Recompute(recompute::RecomputeArgs),
     /// Make missing or changed manifests of the archive again
-    Manifests(manifests::Manifests),
+    Manifests(manifests::ManifestsArgs),
     /// Show the public key that proves signed checkpoints
     Key,
 }
@@ -58,7 +58,7 @@ impl TrailArgs {
     }
 }
 
-impl Audit {
+impl AuditCommand {
     /// Returns whether standard output is used for data instead of a report.
     pub(super) const fn writes_to_stdout(&self) -> bool {
         matches!(self, Self::Export(export) if export.writes_to_stdout())

@@ -35,7 +35,7 @@ const AGENTS_MAX: u64 = 1000;
 
 /// Sends load to an edge at a fixed rate, and checks afterwards that it charged what it reported.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct BenchArgs {
     /// The edge's address, without /v1
     #[arg(long, value_name = "URL")]
     target: Url,
@@ -148,7 +148,7 @@ fn read_text(option: &str, path: &PathBuf) -> Result<String, Failure> {
         .map_err(|_| Failure::usage(format!("{option} {}: it is no text", path.display())))
 }
 
-impl Args {
+impl BenchArgs {
     pub(super) async fn run(self, settings: Settings) -> Result<Report, Failure> {
         let plan = self.plan()?;
         plan.check()?;

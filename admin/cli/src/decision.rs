@@ -17,7 +17,7 @@ use store::keys::Realm;
 
 /// `decision …`
 #[derive(Debug, Subcommand)]
-pub(super) enum Decision {
+pub(super) enum DecisionCommand {
     /// Show one decision: its checks, its estimate, its charge, and where its record is
     Show {
         /// The decision id, allow_… or deny_…
@@ -41,7 +41,7 @@ enum Place {
     Archive(u64),
 }
 
-impl Decision {
+impl DecisionCommand {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         let Self::Show { id, account, mode } = self;
         let accounts = match account {

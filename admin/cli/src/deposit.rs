@@ -14,7 +14,7 @@ use domain::money::Nanos;
 use endpoint::{CURRENCIES, WalletName};
 use serde_json::json;
 use store::deposit::script::{Cancelled, Confirmed, Made, NewDeposit, cancel, confirm};
-use store::deposit::{AnnouncedDeposit, Deposit as Record, DepositState};
+use store::deposit::{AnnouncedDeposit, Deposit, DepositState};
 use store::keys::Realm;
 use store::once::Once;
 use store::script::change::Scope;
@@ -22,7 +22,7 @@ use store::script::change::Scope;
 /// `deposit …`
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(super) struct Deposit {
+pub(super) struct DepositCommand {
     #[command(subcommand)]
     end: Option<DepositEnd>,
     #[command(flatten)]
@@ -83,7 +83,7 @@ struct DepositName {
     mode: Option<Mode>,
 }
 
-impl Deposit {
+impl DepositCommand {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match (self.end, self.make) {
             (Some(DepositEnd::Confirm { name, amount }), _) => name.confirm(context, amount).await,
@@ -163,7 +163,7 @@ impl Make {
 }
 
 /// Builds the report of a deposit. `again` explains why a repeated command changed nothing.
-fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
+fn report(scope: &Scope<'_>, deposit: &Deposit, again: Option<&str>) -> Report {
     let state = deposit.state;
     let verb = match state {
         DepositState::Pending => "is pending; `deposit confirm` credits it",
@@ -230,10 +230,10 @@ impl DepositName {
 
     /// Refuses another amount than that of the deposit, which does not change.
     async fn check_amount(&self, context: &Context, realm: &Realm, arrived: Nanos) -> Result<(), Failure> {
-        let deposit = Record::read(&context.store, realm, &self.reference).await?;
+        let deposit = Deposit::read(&context.store, realm, &self.reference).await?;
         match deposit.filter(|deposit| deposit.amount != arrived) {
             None => Ok(()),
-            Some(Record { amount, .. }) => {
+            Some(Deposit { amount, .. }) => {
                 let (reference, account) = (&self.reference, realm.account());
                 let message = format!(
                     "reference {reference}: account {account} announced {amount} USD, not {arrived} USD"
@@ -259,7 +259,7 @@ impl DepositName {
         }
         let (mut announced, are_all) = match &self.account {
             Some(account) => (self.modes(context, account).await?, true),
-            None => Record::announced(&context.store, &self.reference).await?,
+            None => Deposit::announced(&context.store, &self.reference).await?,
         };
         announced.retain(|deposit| self.mode.is_none_or(|wanted| wanted == deposit.realm.mode()));
         match announced.as_slice() {
@@ -290,8 +290,8 @@ impl DepositName {
     async fn modes(&self, context: &Context, account: &str) -> Result<Vec<AnnouncedDeposit>, Failure> {
         let mut known = Vec::new();
         for realm in Mode::ALL.map(|mode| Realm::new(account, mode)) {
-            let deposit = Record::read(&context.store, &realm, &self.reference).await?;
-            let announced = deposit.filter(Record::was_announced);
+            let deposit = Deposit::read(&context.store, &realm, &self.reference).await?;
+            let announced = deposit.filter(Deposit::was_announced);
             let state = announced.map(|deposit| deposit.state);
             known.extend(state.map(|state| AnnouncedDeposit { realm, state }));
         }

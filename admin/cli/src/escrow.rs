@@ -9,20 +9,20 @@ use clap::{Args, Subcommand, ValueEnum};
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
 use store::escrow::script::{Ended, Winner, end_dispute};
-use store::escrow::{Escrow as Record, Party};
+use store::escrow::{Escrow, Party};
 
 /// `escrow …`
 #[derive(Debug, Subcommand)]
-pub(super) enum Escrow {
+pub(super) enum EscrowCommand {
     /// End the dispute of an escrow by paying one of its parties
     Resolve(Resolve),
     /// Show an escrow
-    Show(Target),
+    Show(EscrowArgs),
 }
 
 /// The escrow meant.
 #[derive(Debug, Args)]
-pub(super) struct Target {
+pub(super) struct EscrowArgs {
     /// Its number
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u64).range(1..))]
     escrow: u64,
@@ -32,7 +32,7 @@ pub(super) struct Target {
 #[derive(Debug, Args)]
 pub(super) struct Resolve {
     #[command(flatten)]
-    target: Target,
+    target: EscrowArgs,
     /// The party to be paid
     #[arg(long)]
     to: To,
@@ -46,7 +46,7 @@ enum To {
     Payee,
 }
 
-impl Escrow {
+impl EscrowCommand {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match self {
             Self::Show(target) => Ok(show(&target.find(context).await?)),
@@ -55,14 +55,14 @@ impl Escrow {
     }
 }
 
-impl Target {
-    async fn find(&self, context: &Context) -> Result<Record, Failure> {
-        let escrow = Record::read(&context.store, self.escrow).await?;
+impl EscrowArgs {
+    async fn find(&self, context: &Context) -> Result<Escrow, Failure> {
+        let escrow = Escrow::read(&context.store, self.escrow).await?;
         escrow.ok_or_else(|| Failure::refused("NOT_FOUND", format!("there is no escrow {}", self.escrow)))
     }
 }
 
-async fn resolve(context: &Context, escrow: &Record, to: To) -> Result<Report, Failure> {
+async fn resolve(context: &Context, escrow: &Escrow, to: To) -> Result<Report, Failure> {
     let (winner, whose) = match to {
         To::Payer => (Winner::Payer, "went back to the payer"),
         To::Payee => (Winner::Payee, "went to the payee"),
@@ -87,7 +87,7 @@ async fn resolve(context: &Context, escrow: &Record, to: To) -> Result<Report, F
     ))
 }
 
-fn show(escrow: &Record) -> Report {
+fn show(escrow: &Escrow) -> Report {
     let party =
         |party: &Party| json!({ "accountId": party.account, "owner": party.owner, "walletId": party.wallet });
     let rows = [

@@ -20,7 +20,7 @@ const LIST_MAX: u64 = 10_000;
 
 /// `holds …`
 #[derive(Debug, Subcommand)]
-pub(super) enum Holds {
+pub(super) enum HoldsCommand {
     /// List open and kept holds
     List {
         /// Only this account's
@@ -33,7 +33,7 @@ pub(super) enum Holds {
     /// Charge the real cost of a call in place of its estimate
     Settle {
         #[command(flatten)]
-        target: Target,
+        target: HoldArgs,
         /// The real cost
         #[arg(long, value_name = "USD", value_parser = value::usd, allow_negative_numbers = true)]
         actual: Nanos,
@@ -42,12 +42,12 @@ pub(super) enum Holds {
         above_estimate: bool,
     },
     /// Charge nothing for a call: the provider did not serve it
-    Release(Target),
+    Release(HoldArgs),
 }
 
 /// The hold meant.
 #[derive(Debug, Args)]
-pub(super) struct Target {
+pub(super) struct HoldArgs {
     /// The decision id, allow_…
     #[arg(long, value_name = "ID", value_parser = value::id)]
     id: String,
@@ -59,7 +59,7 @@ pub(super) struct Target {
     reason: Option<String>,
 }
 
-impl Holds {
+impl HoldsCommand {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match self {
             Self::List { account, limit } => list(context, account.as_deref(), limit).await,
@@ -117,9 +117,9 @@ struct HoldEnd {
     outcome: HoldOutcome,
 }
 
-async fn end_hold(context: &Context, target: &Target, end: HoldEnd) -> Result<Report, Failure> {
+async fn end_hold(context: &Context, target: &HoldArgs, end: HoldEnd) -> Result<Report, Failure> {
     let cost = end.cost;
-    let Target { id, account, reason } = target;
+    let HoldArgs { id, account, reason } = target;
     let missing = || Failure::refused("NOT_FOUND", format!("there is no open or kept hold {id}"));
     let found = open_holds::find(&context.store, account.as_deref(), id)
         .await?

@@ -15,7 +15,7 @@ use store::blocked::{self, Blocked};
 
 /// `ip …`
 #[derive(Debug, Subcommand)]
-pub(super) enum Ip {
+pub(super) enum IpCommand {
     /// Refuse all requests from an address or range, within seconds and on both servers, whatever the key
     Block(Block),
     /// Answer an address or range again that was blocked
@@ -42,7 +42,7 @@ pub(super) struct Block {
     force: bool,
 }
 
-impl Ip {
+impl IpCommand {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match self {
             Self::Block(block) => block.run(context).await,

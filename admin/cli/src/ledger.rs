@@ -19,7 +19,7 @@ const TIMEOUT_MS: u64 = 30_000;
 
 /// `ledger …`
 #[derive(Debug, Subcommand)]
-pub(super) enum Ledger {
+pub(super) enum LedgerCommand {
     /// Recompute everything from its records and report violations; exit code 1 if there are any, 3 if some checks are
     /// inconclusive
     Check {
@@ -32,7 +32,7 @@ pub(super) enum Ledger {
     },
 }
 
-impl Ledger {
+impl LedgerCommand {
     pub(super) async fn run(self, settings: Settings) -> Result<Report, Failure> {
         let context = Context::open(settings).await?;
         let Self::Check { account, trail } = self;

@@ -66,11 +66,11 @@ enum Command {
     /// Run the management API and the workers, in the foreground
     Serve,
     /// Run a stand-in for the provider, to try all paths without a provider account
-    SandboxUpstream(sandbox::Args),
+    SandboxUpstream(sandbox::SandboxArgs),
     /// Check whether a server on this machine is ready: for probes without a shell
     Health(health::Health),
     /// Send load to an edge, and check that it charged what it reported
-    Bench(Box<bench::Args>),
+    Bench(Box<bench::BenchArgs>),
     /// Print a script with which a shell completes this command line
     Completions(shell::Completions),
     /// Write manual pages
@@ -84,45 +84,45 @@ enum Command {
 enum Operate {
     /// Create accounts, list them, change their plans
     #[command(subcommand)]
-    Account(account::Account),
+    Account(account::AccountCommand),
     /// Create dashboard users, change their roles, help those who cannot sign in
     #[command(subcommand)]
-    User(user::User),
+    User(user::UserCommand),
     /// Issue, list and revoke API keys of the management API
     #[command(subcommand)]
-    ApiKey(api_key::ApiKey),
+    ApiKey(api_key::ApiKeyCommand),
     /// Block addresses: both servers refuse all their requests
     #[command(subcommand)]
-    Ip(ip::Ip),
+    Ip(ip::IpCommand),
     /// Freeze and unfreeze agents; an operator's freeze can be lifted by the operator only
     #[command(subcommand)]
-    Agent(agent::Agent),
+    Agent(agent::AgentCommand),
     /// Bring money into a wallet, confirm a pending deposit
-    Deposit(deposit::Deposit),
+    Deposit(deposit::DepositCommand),
     /// Rotate the master key
     #[command(subcommand)]
-    Keys(master_keys::Keys),
+    Keys(master_keys::KeysCommand),
     /// Import model prices, look at one
     #[command(subcommand)]
-    Prices(prices::Prices),
+    Prices(prices::PricesCommand),
     /// Initialise the store, check it, accept it after it lost writes
     #[command(subcommand)]
-    Store(store::Store),
+    Store(store::StoreCommand),
     /// Show an escrow, and end its dispute
     #[command(subcommand)]
-    Escrow(escrow::Escrow),
+    Escrow(escrow::EscrowCommand),
     /// List and correct charges of calls that were never settled
     #[command(subcommand)]
-    Holds(holds::Holds),
+    Holds(holds::HoldsCommand),
     /// Show why a call was allowed or denied, and what it was charged
     #[command(subcommand)]
-    Decision(decision::Decision),
+    Decision(decision::DecisionCommand),
     /// Check that everything in the ledger is consistent
     #[command(subcommand)]
-    Ledger(ledger::Ledger),
+    Ledger(ledger::LedgerCommand),
     /// Verify and export the audit trail, show the key of its checkpoints
     #[command(subcommand)]
-    Audit(audit::Audit),
+    Audit(audit::AuditCommand),
 }
 
 /// Returns the whole command line: for parsing, completion and documentation.
@@ -179,7 +179,7 @@ fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report
 async fn operate(command: Operate, settings: settings::Settings) -> Result<Report, Failure> {
     let command = match command {
         // The only command that works on a store without a ledger.
-        Operate::Store(store::Store::Init) => return store::init(&settings).await,
+        Operate::Store(store::StoreCommand::Init) => return store::init(&settings).await,
         // An export can be verified without a store.
         Operate::Audit(command) => return command.run(settings).await,
         Operate::Ledger(command) => return command.run(settings).await.map_err(Failure::of_check),

@@ -29,7 +29,7 @@ const ATTEMPTS: usize = 3;
 
 /// `keys …`
 #[derive(Debug, Subcommand)]
-pub(super) enum Keys {
+pub(super) enum KeysCommand {
     /// Seal every stored secret again, under the newest master key
     Rotate,
 }
@@ -42,7 +42,7 @@ struct Tally {
     unopenable: Vec<Value>,
 }
 
-impl Keys {
+impl KeysCommand {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         let Self::Rotate = self;
         let keyring = context.settings.keyring()?;

@@ -25,7 +25,7 @@ const ATTEMPTS: usize = 5;
 
 /// `prices …`
 #[derive(Debug, Subcommand)]
-pub(super) enum Prices {
+pub(super) enum PricesCommand {
     /// Import LiteLLM's model_prices_and_context_window.json; its OpenAI models then take precedence over prices.file
     Import {
         /// The file
@@ -46,7 +46,7 @@ pub(super) enum Prices {
     Versions,
 }
 
-impl Prices {
+impl PricesCommand {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match self {
             Self::Import { file, provider } => import(context, &file, &provider).await,

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Answers the calls of the provider, whole and streamed, for any key, at no cost.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct SandboxArgs {
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
     listen: SocketAddr,
@@ -18,7 +18,7 @@ pub(super) struct Args {
     delay_ms: u64,
 }
 
-impl Args {
+impl SandboxArgs {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let cannot = |error: std::io::Error| {
             Failure::refused("LISTEN", format!("cannot listen on {}: {error}", self.listen))

@@ -21,7 +21,7 @@ const LOST_NAMED_MAX: usize = 20;
 
 /// `store …`
 #[derive(Debug, Subcommand)]
-pub(super) enum Store {
+pub(super) enum StoreCommand {
     /// Initialise an empty store; does nothing to an initialised one
     Init,
     /// Accept accounts whose version decreased because a failover lost writes, and a restored store
@@ -63,7 +63,7 @@ pub(super) async fn init(settings: &Settings) -> Result<Report, Failure> {
     ))
 }
 
-impl Store {
+impl StoreCommand {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match self {
             Self::Init => init(&context.settings).await,

@@ -4,7 +4,7 @@
 mod change;
 mod help;
 
-use self::change::Name;
+use self::change::UserArgs;
 use super::context::Context;
 use super::{password, value};
 use crate::failure::Failure;
@@ -20,11 +20,11 @@ use store::account::script as account;
 use store::account::script::UserAdded;
 use store::audit::OPERATOR;
 use store::keys::AccountKeys;
-use store::user::{User as Record, last_logins};
+use store::user::{User, last_logins};
 
 /// `user …`
 #[derive(Debug, Subcommand)]
-pub(super) enum User {
+pub(super) enum UserCommand {
     /// Create a user of an account
     Create {
         /// The account
@@ -49,7 +49,7 @@ pub(super) enum User {
     /// Change a user's role, from the next request on
     SetRole {
         #[command(flatten)]
-        name: Name,
+        name: UserArgs,
         /// The new role of the user
         #[arg(long)]
         role: RoleName,
@@ -60,7 +60,7 @@ pub(super) enum User {
     /// Print a link with which a user sets a new password, once and within an hour; or set it from standard input
     ResetPassword {
         #[command(flatten)]
-        name: Name,
+        name: UserArgs,
         /// Read the new password from standard input, one line
         #[arg(long)]
         password_stdin: bool,
@@ -69,15 +69,15 @@ pub(super) enum User {
     /// again
     Remove {
         #[command(flatten)]
-        name: Name,
+        name: UserArgs,
         /// Do not revoke the API keys that the user made
         #[arg(long)]
         keep_api_keys: bool,
     },
     /// Lift the lock that ten wrong passwords put on a user's login
-    Unlock(Name),
+    Unlock(UserArgs),
     /// Take a user's second factor away, when the device and the recovery codes are lost
-    DisableTotp(Name),
+    DisableTotp(UserArgs),
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -103,7 +103,7 @@ impl From<RoleName> for Role {
     }
 }
 
-impl User {
+impl UserCommand {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match self {
             Self::Create {
@@ -156,9 +156,9 @@ pub(super) fn new_user(
     email: String,
     role: Role,
     password: &SecretString,
-) -> Result<Record, Failure> {
+) -> Result<User, Failure> {
     let created_at_ms = now_ms();
-    Ok(Record {
+    Ok(User {
         id: IdKind::User.mint(created_at_ms)?,
         password: password::hash(context, &email, password)?,
         email,
@@ -173,11 +173,11 @@ pub(super) fn new_user(
 async fn list(context: &Context, id: &str) -> Result<Report, Failure> {
     context.account(id).await?;
     let keys = AccountKeys::new(id);
-    let mut users = Record::list(&context.store, &keys).await?;
+    let mut users = User::list(&context.store, &keys).await?;
     users.reverse();
     let logins = last_logins(&context.store, &keys).await?;
-    let last = |user: &Record| logins.get(&user.id).copied().map(iso_from_ms);
-    let row = |user: &Record| {
+    let last = |user: &User| logins.get(&user.id).copied().map(iso_from_ms);
+    let row = |user: &User| {
         vec![
             user.id.clone(),
             user.role.to_string(),
@@ -187,7 +187,7 @@ async fn list(context: &Context, id: &str) -> Result<Report, Failure> {
             user.email.clone(),
         ]
     };
-    let document = |user: &Record| {
+    let document = |user: &User| {
         json!({ "userId": user.id, "email": user.email, "role": user.role.as_str(),
             "totpEnabled": user.totp.is_some(), "createdAt": iso_from_ms(user.created_at_ms),
             "lastLoginAt": last(user) })

@@ -24,7 +24,7 @@ const LINKS_MAX: usize = 40;
 
 /// `audit export`
 #[derive(Debug, Args)]
-pub(in super::super) struct Export {
+pub(in super::super) struct ExportArgs {
     #[command(flatten)]
     trail_args: TrailArgs,
     /// The file; default: standard output
@@ -38,7 +38,7 @@ pub(in super::super) struct Export {
     checkpoint: Option<PathBuf>,
 }
 
-impl Export {
+impl ExportArgs {
     /// Returns whether the export goes to standard output.
     pub(super) const fn writes_to_stdout(&self) -> bool {
         self.out.is_none()

@@ -12,12 +12,12 @@ use store::audit::chain::Chain;
 
 /// `audit manifests`
 #[derive(Debug, Args)]
-pub(in super::super) struct Manifests {
+pub(in super::super) struct ManifestsArgs {
     #[command(flatten)]
     trail_args: TrailArgs,
 }
 
-impl Manifests {
+impl ManifestsArgs {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         context.account(&self.trail_args.account).await?;
         let realm = self.trail_args.realm();

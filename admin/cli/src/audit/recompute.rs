@@ -25,7 +25,7 @@ const NAMED_MAX: usize = 100;
 
 /// `audit recompute`
 #[derive(Debug, Args)]
-pub(in super::super) struct Recompute {
+pub(in super::super) struct RecomputeArgs {
     #[command(flatten)]
     trail_args: TrailArgs,
     /// Only calls recorded on this UTC day or later, such as 2026-11-28
@@ -52,7 +52,7 @@ struct Tally {
     missing: BTreeSet<String>,
 }
 
-impl Recompute {
+impl RecomputeArgs {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         context.account(&self.trail_args.account).await?;
         if let (Some(from), Some(to)) = (self.from, self.to)

@@ -22,7 +22,7 @@ use telemetry::error_chain;
 
 /// `audit verify`
 #[derive(Debug, Args)]
-pub(in super::super) struct Verify {
+pub(in super::super) struct VerifyArgs {
     #[command(flatten)]
     trail_args: TrailArgs,
     /// Verify this export instead of the trail in the store
@@ -65,7 +65,7 @@ fn public_key(text: &str) -> Result<PublicKey, String> {
     PublicKey::parse(text).ok_or_else(|| "it must be an Ed25519 key as `audit key` shows it".to_owned())
 }
 
-impl Verify {
+impl VerifyArgs {
     pub(super) async fn run(self, settings: Settings) -> Result<Report, Failure> {
         let verdict = match &self.file {
             None => self.online(settings).await?,

@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 8;
 
 /// Arguments that name a user.
 #[derive(Debug, Args)]
-pub(in super::super) struct Name {
+pub(in super::super) struct UserArgs {
     /// The user's e-mail
     #[arg(long, value_parser = value::email)]
     pub(super) email: String,
@@ -39,8 +39,8 @@ pub(super) struct FoundUser {
 
 impl FoundUser {
     /// Finds the user with this name, who must exist and, if no account is given, be unique.
-    pub(super) async fn by_name(context: &Context, name: &Name) -> Result<Self, Failure> {
-        let Name { email, account } = name;
+    pub(super) async fn by_name(context: &Context, name: &UserArgs) -> Result<Self, Failure> {
+        let UserArgs { email, account } = name;
         let accounts = match account {
             Some(account) => vec![account.clone()],
             None => {
@@ -111,7 +111,7 @@ struct Edit<'a> {
 /// of the account's newest key at it, `None` if nothing was changed.
 async fn edit(
     context: &Context,
-    name: &Name,
+    name: &UserArgs,
     edit: Edit<'_>,
     change: impl Fn(&User) -> Option<Option<User>>,
 ) -> Result<(FoundUser, Option<u64>), Failure> {
@@ -145,7 +145,7 @@ async fn edit(
 
 pub(super) async fn set_role(
     context: &Context,
-    name: &Name,
+    name: &UserArgs,
     role: Role,
     keeps: bool,
 ) -> Result<Report, Failure> {
@@ -183,7 +183,7 @@ pub(super) async fn set_role(
 
 pub(super) async fn set_password(
     context: &Context,
-    name: &Name,
+    name: &UserArgs,
     new: &SecretString,
 ) -> Result<Report, Failure> {
     let password = password::hash(context, &name.email, new)?;
@@ -210,7 +210,7 @@ pub(super) async fn set_password(
     ))
 }
 
-pub(super) async fn disable_totp(context: &Context, name: &Name) -> Result<Report, Failure> {
+pub(super) async fn disable_totp(context: &Context, name: &UserArgs) -> Result<Report, Failure> {
     let how = Edit {
         ending: SessionsToEnd::All,
         api_keys: &[],
@@ -235,7 +235,7 @@ pub(super) async fn disable_totp(context: &Context, name: &Name) -> Result<Repor
     ))
 }
 
-pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Result<Report, Failure> {
+pub(super) async fn remove(context: &Context, name: &UserArgs, keeps: bool) -> Result<Report, Failure> {
     if let Some(report) = forget_missing(context, name).await? {
         return Ok(report);
     }
@@ -267,8 +267,8 @@ pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Resul
 
 /// Completes an interrupted removal: the account has no such user, but the look-up of the e-mail address still contains
 /// it.
-async fn forget_missing(context: &Context, name: &Name) -> Result<Option<Report>, Failure> {
-    let Name { email, account } = name;
+async fn forget_missing(context: &Context, name: &UserArgs) -> Result<Option<Report>, Failure> {
+    let UserArgs { email, account } = name;
     let Some(account) = account else { return Ok(None) };
     let there = Stored::find(&context.store, &AccountKeys::new(account), email).await?;
     if there.is_some() || !EmailOwner::forget_missing(&context.store, email, account).await? {

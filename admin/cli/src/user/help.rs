@@ -1,7 +1,7 @@
 //! Commands for a user who cannot sign in.
 
 use super::super::context::Context;
-use super::change::{FoundUser, Name};
+use super::change::{FoundUser, UserArgs};
 use crate::closed_stdout;
 use crate::failure::Failure;
 use crate::report::Report;
@@ -13,7 +13,7 @@ use store::credential_attempts::Attempts;
 use store::keys::Tries;
 use store::user::script::{RESET_LIFE, issue_reset, note};
 
-pub(super) async fn reset_link(context: &Context, name: &Name) -> Result<Report, Failure> {
+pub(super) async fn reset_link(context: &Context, name: &UserArgs) -> Result<Report, Failure> {
     closed_stdout::check()?;
     let found = FoundUser::by_name(context, name).await?;
     let token = Token::mint()?;
@@ -34,7 +34,7 @@ pub(super) async fn reset_link(context: &Context, name: &Name) -> Result<Report,
     .secret())
 }
 
-pub(super) async fn unlock(context: &Context, name: &Name) -> Result<Report, Failure> {
+pub(super) async fn unlock(context: &Context, name: &UserArgs) -> Result<Report, Failure> {
     let found = FoundUser::by_name(context, name).await?;
     let (id, scope) = (&found.stored.user.id, found.scope());
     note(&context.store, &scope, id, "user.unlocked", json!({})).await?;
