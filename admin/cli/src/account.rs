@@ -1,10 +1,10 @@
 //! `tollgate-admin account`: the tenants and their plans.
 
-use super::context::Context;
+use super::context::CommandContext;
 use super::table::{plain, table};
 use super::user::new_user;
 use super::{password, value};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::Subcommand;
 use clock::now_ms;
@@ -63,7 +63,7 @@ pub(super) enum AccountCommand {
 }
 
 impl AccountCommand {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Create {
                 name,
@@ -78,7 +78,12 @@ impl AccountCommand {
     }
 }
 
-async fn create(context: &Context, name: &str, plan: &str, email: Option<String>) -> Result<Report, Failure> {
+async fn create(
+    context: &CommandContext,
+    name: &str,
+    plan: &str,
+    email: Option<String>,
+) -> Result<Report, CommandFailure> {
     known_plan(context, plan)?;
     let owner = match email {
         Some(email) => Some(new_user(context, email, Role::Owner, &password::read_stdin()?)?),
@@ -103,17 +108,17 @@ async fn create(context: &Context, name: &str, plan: &str, email: Option<String>
     ))
 }
 
-async fn set_plan(context: &Context, id: &str, plan: &str) -> Result<Report, Failure> {
+async fn set_plan(context: &CommandContext, id: &str, plan: &str) -> Result<Report, CommandFailure> {
     known_plan(context, plan)?;
     let text = match account::set_plan(&context.store, id, plan, OPERATOR).await? {
         PlanSet::Done => format!("Account {id} is on plan {plan} now, from the next call on."),
         PlanSet::AlreadySo => format!("Account {id} was on plan {plan} already."),
-        PlanSet::NoAccount => return Err(Failure::no_account(id)),
+        PlanSet::NoAccount => return Err(CommandFailure::no_account(id)),
     };
     Ok(Report::new(text, document(&context.account(id).await?)))
 }
 
-async fn list(context: &Context) -> Result<Report, Failure> {
+async fn list(context: &CommandContext) -> Result<Report, CommandFailure> {
     let mut accounts = Vec::new();
     for id in Account::ids(&context.store).await? {
         accounts.extend(Account::read(&context.store, &id).await?);
@@ -131,7 +136,7 @@ async fn list(context: &Context) -> Result<Report, Failure> {
     Ok(Report::list(("accounts", &columns), &accounts, row, document))
 }
 
-async fn show(context: &Context, id: &str) -> Result<Report, Failure> {
+async fn show(context: &CommandContext, id: &str) -> Result<Report, CommandFailure> {
     let account = context.account(id).await?;
     let users = User::list(&context.store, &AccountKeys::new(id)).await?;
     let created = iso_from_ms(account.created_at_ms);
@@ -210,13 +215,13 @@ fn document(account: &Account) -> Value {
 }
 
 /// Refuses an unknown plan, which would deny every call of the account.
-fn known_plan(context: &Context, plan: &str) -> Result<(), Failure> {
+fn known_plan(context: &CommandContext, plan: &str) -> Result<(), CommandFailure> {
     let plans = context.settings.plans()?;
     if plans.get(plan).is_some() {
         return Ok(());
     }
     let names: Vec<&str> = plans.names().collect();
-    Err(Failure::usage(format!(
+    Err(CommandFailure::usage(format!(
         "there is no plan `{plan}`; the plans are {}",
         names.join(", ")
     )))

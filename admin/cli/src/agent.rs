@@ -1,8 +1,8 @@
 //! `tollgate-admin agent`: the operator's freeze (decision D22).
 
-use super::context::Context;
+use super::context::CommandContext;
 use super::value;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::{Args, Subcommand};
 use domain::mode::Mode;
@@ -34,7 +34,7 @@ pub(super) struct AgentArgs {
 }
 
 impl AgentCommand {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         let (target, freeze, status) = match self {
             Self::Freeze(target) => (target, Freeze::By(FrozenBy::Operator), "frozen"),
             Self::Unfreeze(target) => (target, Freeze::Lift(FrozenBy::Operator), "active"),
@@ -51,10 +51,13 @@ impl AgentCommand {
             Frozen::AlreadySo => (false, format!("Agent {agent} of {account} was {status} already.")),
             Frozen::NotFound => {
                 let message = format!("account {account} has no agent {agent} in {mode} mode");
-                return Err(Failure::refused("NOT_FOUND", message));
+                return Err(CommandFailure::refused("NOT_FOUND", message));
             }
             Frozen::NotPermitted => {
-                return Err(Failure::refused("FORBIDDEN", "the freeze cannot be lifted"));
+                return Err(CommandFailure::refused(
+                    "FORBIDDEN",
+                    "the freeze cannot be lifted",
+                ));
             }
         };
         Ok(Report::new(

@@ -1,9 +1,9 @@
 //! `tollgate-admin api-key`: keys of the management API (decision D8).
 
-use super::context::Context;
+use super::context::CommandContext;
 use super::value;
 use crate::closed_stdout;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::{Args, Subcommand, ValueEnum};
 use clock::now_ms;
@@ -79,7 +79,7 @@ enum Prefix {
 }
 
 impl ApiKeyCommand {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Create(create) => create.run(context).await,
             Self::List { account } => list(context, &account).await,
@@ -89,7 +89,7 @@ impl ApiKeyCommand {
 }
 
 impl Create {
-    async fn run(mut self, context: &Context) -> Result<Report, Failure> {
+    async fn run(mut self, context: &CommandContext) -> Result<Report, CommandFailure> {
         closed_stdout::check()?;
         self.permissions.sort_unstable();
         self.permissions.dedup();
@@ -112,9 +112,9 @@ impl Create {
         };
         match new.create(&context.store).await? {
             Created::Done => {}
-            Created::NoAccount => return Err(Failure::no_account(&self.account)),
+            Created::NoAccount => return Err(CommandFailure::no_account(&self.account)),
             Created::TooMany => {
-                return Err(Failure::refused(
+                return Err(CommandFailure::refused(
                     "CONFLICT",
                     "the account has the maximum number of API keys",
                 ));
@@ -152,7 +152,7 @@ const COLUMNS: [&str; 9] = [
     "NAME",
 ];
 
-async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
+async fn list(context: &CommandContext, account: &str) -> Result<Report, CommandFailure> {
     context.account(account).await?;
     let keys = ApiKey::list(&context.store, &AccountKeys::new(account)).await?;
     let now = now_ms();
@@ -174,11 +174,11 @@ async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
     }))
 }
 
-async fn revoke(context: &Context, account: &str, id: &str) -> Result<Report, Failure> {
+async fn revoke(context: &CommandContext, account: &str, id: &str) -> Result<Report, CommandFailure> {
     context.account(account).await?;
     let missing = || {
         let message = format!("account {account} has no API key {id}, or it was revoked before");
-        Failure::refused("NOT_FOUND", message)
+        CommandFailure::refused("NOT_FOUND", message)
     };
     let keys = AccountKeys::new(account);
     let key = ApiKey::read(&context.store, &keys, id)

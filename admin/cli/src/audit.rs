@@ -6,9 +6,9 @@ mod manifests;
 mod recompute;
 mod verify;
 
-use super::context::Context;
+use super::context::CommandContext;
 use super::value;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::{Args, Subcommand};
 use crypto::checkpoint_key::CheckpointKey;
@@ -65,18 +65,18 @@ impl AuditCommand {
     }
 
     /// Opens the store if it is needed: an export can be verified without it.
-    pub(super) async fn run(self, settings: Settings) -> Result<Report, Failure> {
+    pub(super) async fn run(self, settings: Settings) -> Result<Report, CommandFailure> {
         match self {
-            Self::Verify(verify) => verify.run(settings).await.map_err(Failure::of_check),
-            Self::Export(export) => export.run(&Context::open(settings).await?).await,
-            Self::Recompute(recompute) => recompute.run(&Context::open(settings).await?).await,
-            Self::Manifests(manifests) => manifests.run(&Context::open(settings).await?).await,
-            Self::Key => key(&Context::open(settings).await?).await,
+            Self::Verify(verify) => verify.run(settings).await.map_err(CommandFailure::of_check),
+            Self::Export(export) => export.run(&CommandContext::open(settings).await?).await,
+            Self::Recompute(recompute) => recompute.run(&CommandContext::open(settings).await?).await,
+            Self::Manifests(manifests) => manifests.run(&CommandContext::open(settings).await?).await,
+            Self::Key => key(&CommandContext::open(settings).await?).await,
         }
     }
 }
 
-async fn key(context: &Context) -> Result<Report, Failure> {
+async fn key(context: &CommandContext) -> Result<Report, CommandFailure> {
     let public = signing_key(&context.store, &context.settings).await?.public();
     let text = public.text();
     let document = json!({ "publicKey": text, "algorithm": "Ed25519" });
@@ -84,16 +84,16 @@ async fn key(context: &Context) -> Result<Report, Failure> {
 }
 
 /// Returns the store's key of checkpoints.
-async fn signing_key(store: &Store, settings: &Settings) -> Result<CheckpointKey, Failure> {
+async fn signing_key(store: &Store, settings: &Settings) -> Result<CheckpointKey, CommandFailure> {
     let key = checkpoint_key::key(store, &settings.keyring()?).await;
     key.map_err(no_key)
 }
 
 /// Explains why there is no key.
-pub(super) fn no_key(error: KeyError) -> Failure {
+pub(super) fn no_key(error: KeyError) -> CommandFailure {
     match error {
         KeyError::Store(error) => error.into(),
-        KeyError::Seal(_) => Failure::refused("SEAL", error_chain(&error)),
-        KeyError::NoLedger => Failure::refused("STORE_NOT_INITIALISED", error.to_string()),
+        KeyError::Seal(_) => CommandFailure::refused("SEAL", error_chain(&error)),
+        KeyError::NoLedger => CommandFailure::refused("STORE_NOT_INITIALISED", error.to_string()),
     }
 }

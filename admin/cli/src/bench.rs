@@ -1,9 +1,9 @@
 //! `tollgate-admin bench`: generates load on an edge, and reports its results.
 
-use super::context::{Context, open_store};
+use super::context::{CommandContext, open_store};
 use super::output::write_stderr;
 use super::value;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use crypto::virtual_key::WellFormed;
 use domain::money::Nanos;
@@ -129,7 +129,7 @@ pub(super) struct BenchArgs {
     quiet: bool,
 }
 
-impl From<LoadTestError> for Failure {
+impl From<LoadTestError> for CommandFailure {
     fn from(error: LoadTestError) -> Self {
         match error {
             LoadTestError::Usage(message) => Self::usage(message),
@@ -139,23 +139,24 @@ impl From<LoadTestError> for Failure {
     }
 }
 
-fn read(option: &str, path: &PathBuf) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|error| Failure::usage(format!("{option} {}: {error}", path.display())))
+fn read(option: &str, path: &PathBuf) -> Result<Vec<u8>, CommandFailure> {
+    std::fs::read(path)
+        .map_err(|error| CommandFailure::usage(format!("{option} {}: {error}", path.display())))
 }
 
-fn read_text(option: &str, path: &PathBuf) -> Result<String, Failure> {
+fn read_text(option: &str, path: &PathBuf) -> Result<String, CommandFailure> {
     String::from_utf8(read(option, path)?)
-        .map_err(|_| Failure::usage(format!("{option} {}: it is no text", path.display())))
+        .map_err(|_| CommandFailure::usage(format!("{option} {}: it is no text", path.display())))
 }
 
 impl BenchArgs {
-    pub(super) async fn run(self, settings: Settings) -> Result<Report, Failure> {
+    pub(super) async fn run(self, settings: Settings) -> Result<Report, CommandFailure> {
         let plan = self.plan()?;
         plan.check()?;
         let cost = plan.cost_at_most(&settings.prices()?);
         let intention = load_test::intention(&plan, cost);
         if !plan.is_local() && !self.yes {
-            return Err(Failure::usage(format!(
+            return Err(CommandFailure::usage(format!(
                 "the target is not this machine; with --yes this sends {intention}"
             )));
         }
@@ -170,11 +171,11 @@ impl BenchArgs {
                 let text = read_text("--keys-file", file)?;
                 self.with_keys(&text, plan, settings, &stop).await
             }
-            (None, None) => Err(Failure::usage("--account or --keys-file is needed")),
+            (None, None) => Err(CommandFailure::usage("--account or --keys-file is needed")),
         }
     }
 
-    fn plan(&self) -> Result<Plan, Failure> {
+    fn plan(&self) -> Result<Plan, CommandFailure> {
         let parts = load_test::mix::WHOLE as f64;
         let share = |given: Option<f64>| given.map(|share| (share * parts).round() as u64);
         Ok(Plan {
@@ -217,13 +218,13 @@ impl BenchArgs {
         plan: Plan,
         settings: Settings,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Report, Failure> {
+    ) -> Result<Report, CommandFailure> {
         let provider_key: SecretString = match &self.provider_key_file {
             None => fixtures::STAND_IN.into(),
             Some(path) => read_text("--provider-key-file", path)?.trim().into(),
         };
         let (keyring, plans) = (settings.keyring()?, settings.plans()?);
-        let context = Context::open(settings).await?;
+        let context = CommandContext::open(settings).await?;
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let provisioner = Provisioner {
             store: &context.store,
@@ -258,7 +259,7 @@ impl BenchArgs {
         plan: Plan,
         settings: Settings,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Report, Failure> {
+    ) -> Result<Report, CommandFailure> {
         let lines = fixtures::lines(text)?;
         if !self.check {
             return self
@@ -284,7 +285,7 @@ impl BenchArgs {
         fixtures: &Fixtures,
         store: Option<&store::Store>,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Report, Failure> {
+    ) -> Result<Report, CommandFailure> {
         let outcome = load_test::run(plan.clone(), fixtures, store, stop, !self.quiet).await?;
         let ok = outcome.is_good(&plan);
         let report = Report::new(

@@ -1,6 +1,6 @@
 //! The check that standard output is open, for commands that print a secret once.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use std::path::Path;
 
 /// Target of standard output, and its open flags.
@@ -15,12 +15,12 @@ const READ_AND_WRITE: u32 = 0o2;
 /// opened the null device in its place, for reading and writing. A program that starts this one with the same device
 /// (Python's `DEVNULL`) would lose the secret in the same way. A shell's `> /dev/null` is opened only for writing, and
 /// is intended.
-pub(super) fn check() -> Result<(), Failure> {
+pub(super) fn check() -> Result<(), CommandFailure> {
     let [link, about] = STDOUT;
     let is_null = std::fs::read_link(link).is_ok_and(|path| path == Path::new(NULL_DEVICE));
     let about = std::fs::read_to_string(about).unwrap_or_default();
     match is_null && is_read_and_write(&about) {
-        true => Err(Failure::refused(
+        true => Err(CommandFailure::refused(
             "OUTPUT",
             "standard output is closed or discarded, and the secret that is shown once would be lost: nothing was done",
         )),

@@ -1,6 +1,6 @@
 //! The context of every operator command: the configuration and a store that holds a ledger.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use settings::Settings;
 use store::Store;
 use store::account::Account;
@@ -9,16 +9,16 @@ use tokio::runtime::{Builder, Runtime};
 
 /// The configuration and the opened store.
 #[derive(Debug)]
-pub(super) struct Context {
+pub(super) struct CommandContext {
     pub(super) settings: Settings,
     pub(super) store: Store,
     pub(super) record: StoreRecord,
 }
 
-impl Context {
+impl CommandContext {
     /// Opens the store and checks that it has a ledger. A restored store is accepted, since the operator has to examine
     /// it before accepting it.
-    pub(super) async fn open(settings: Settings) -> Result<Self, Failure> {
+    pub(super) async fn open(settings: Settings) -> Result<Self, CommandFailure> {
         let store = open_store(&settings)?;
         let record = sanity::examine(&store).await?;
         Ok(Self {
@@ -29,10 +29,10 @@ impl Context {
     }
 
     /// Reads the account `id`, which must exist.
-    pub(super) async fn account(&self, id: &str) -> Result<Account, Failure> {
+    pub(super) async fn account(&self, id: &str) -> Result<Account, CommandFailure> {
         Account::read(&self.store, id)
             .await?
-            .ok_or_else(|| Failure::no_account(id))
+            .ok_or_else(|| CommandFailure::no_account(id))
     }
 
     /// Reads the newest acknowledged version of the account `id` from its witness. Call it before a change of money:
@@ -43,22 +43,23 @@ impl Context {
 }
 
 /// Opens the store without checks.
-pub(super) fn open_store(settings: &Settings) -> Result<Store, Failure> {
+pub(super) fn open_store(settings: &Settings) -> Result<Store, CommandFailure> {
     let store =
         Store::from_settings(&settings.store).map(|store| store.with_budgets(settings.limits.budgets()));
-    store.map_err(|error| Failure::usage(error.to_string()))
+    store.map_err(|error| CommandFailure::usage(error.to_string()))
 }
 
 /// Creates a runtime for one command.
-pub(super) fn command_runtime() -> Result<Runtime, Failure> {
+pub(super) fn command_runtime() -> Result<Runtime, CommandFailure> {
     started(Builder::new_current_thread().enable_all().build())
 }
 
 /// Returns a runtime for a server.
-pub(super) fn server_runtime() -> Result<Runtime, Failure> {
+pub(super) fn server_runtime() -> Result<Runtime, CommandFailure> {
     started(Builder::new_multi_thread().enable_all().build())
 }
 
-fn started(runtime: std::io::Result<Runtime>) -> Result<Runtime, Failure> {
-    runtime.map_err(|error| Failure::refused("RUNTIME", format!("the runtime does not start: {error}")))
+fn started(runtime: std::io::Result<Runtime>) -> Result<Runtime, CommandFailure> {
+    runtime
+        .map_err(|error| CommandFailure::refused("RUNTIME", format!("the runtime does not start: {error}")))
 }

@@ -1,9 +1,9 @@
 //! `tollgate-admin decision`: one decision of a call with everything that is recorded of it.
 
-use super::context::Context;
+use super::context::CommandContext;
 use super::value;
 use crate::document::document;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use crate::table::table;
 use api::Decisions;
@@ -34,7 +34,7 @@ pub(super) enum DecisionCommand {
 
 /// Place of the record of a decision.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum RecordLocation {
     /// There is no entry yet.
     Open,
     Store(u64),
@@ -42,7 +42,7 @@ enum Place {
 }
 
 impl DecisionCommand {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         let Self::Show { id, account, mode } = self;
         let accounts = match account {
             Some(account) => vec![context.account(&account).await?.id],
@@ -55,9 +55,9 @@ impl DecisionCommand {
                 continue;
             };
             let place = match explained.audit_seq() {
-                None => Place::Open,
-                Some(seq) if decisions.is_archived(seq).await? => Place::Archive(seq),
-                Some(seq) => Place::Store(seq),
+                None => RecordLocation::Open,
+                Some(seq) if decisions.is_archived(seq).await? => RecordLocation::Archive(seq),
+                Some(seq) => RecordLocation::Store(seq),
             };
             let document = document! {
                 "accountId": account, "mode": mode.as_str(), "record": place.as_str(), "decision": explained,
@@ -66,11 +66,11 @@ impl DecisionCommand {
             return Ok(Report::new(text(&account, mode, place, &shown), document));
         }
         let message = format!("there is no decision {id} in {mode} mode");
-        Err(Failure::refused("NOT_FOUND", message))
+        Err(CommandFailure::refused("NOT_FOUND", message))
     }
 }
 
-impl Place {
+impl RecordLocation {
     /// Returns the word for scripts; `None` if there is no record.
     const fn as_str(self) -> Option<&'static str> {
         match self {
@@ -90,7 +90,7 @@ impl Place {
 }
 
 /// Returns the text for people: the explanation, the fields, the checks, and the steps of a charge that was corrected.
-fn text(account: &str, mode: Mode, place: Place, decision: &Value) -> String {
+fn text(account: &str, mode: Mode, place: RecordLocation, decision: &Value) -> String {
     let mut blocks = vec![
         word(&decision["message"]),
         table(&["FIELD", "VALUE"], &fields(account, mode, place, decision)),
@@ -111,7 +111,7 @@ fn text(account: &str, mode: Mode, place: Place, decision: &Value) -> String {
 }
 
 /// Returns the fields that are known, each with its name.
-fn fields(account: &str, mode: Mode, place: Place, decision: &Value) -> Vec<Vec<String>> {
+fn fields(account: &str, mode: Mode, place: RecordLocation, decision: &Value) -> Vec<Vec<String>> {
     let call = &decision["call"];
     let named = |name: &str| word(&decision[name]);
     let count = decision["count"].as_u64().filter(|count| *count > 1);

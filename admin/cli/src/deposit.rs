@@ -1,9 +1,9 @@
 //! `tollgate-admin deposit`: money that the operator brings in (decision D17).
 
-use super::context::Context;
+use super::context::CommandContext;
 use super::value;
 use crate::document::document;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use api::{FoundWallet, WALLET_ATTEMPTS, look_up_wallet, other_state};
 use clap::{Args, Subcommand};
@@ -84,18 +84,18 @@ struct DepositName {
 }
 
 impl DepositCommand {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match (self.end, self.make) {
             (Some(DepositEnd::Confirm { name, amount }), _) => name.confirm(context, amount).await,
             (Some(DepositEnd::Cancel(which)), _) => which.cancel(context).await,
             (None, Some(make)) => make.run(context).await,
-            (None, None) => Err(Failure::usage("say which deposit; see `deposit --help`")),
+            (None, None) => Err(CommandFailure::usage("say which deposit; see `deposit --help`")),
         }
     }
 }
 
 impl Make {
-    async fn run(self, context: &Context) -> Result<Report, Failure> {
+    async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         context.account(&self.account).await?;
         context.learn_version(&self.account).await;
         let scope = Scope::from_operator(&self.account, self.mode);
@@ -108,23 +108,23 @@ impl Make {
                 Made::Blocked(_) => return Err(closed(&self.wallet.text())),
                 Made::OtherDeposit => {
                     let message = format!("reference {} was used for another deposit", self.reference);
-                    return Err(Failure::refused("IDEMPOTENCY_KEY_REUSED", message));
+                    return Err(CommandFailure::refused("IDEMPOTENCY_KEY_REUSED", message));
                 }
                 Made::OtherState { now } => {
                     let message = format!("reference {}: {}", self.reference, other_state(now));
-                    return Err(Failure::refused("IDEMPOTENCY_KEY_REUSED", message));
+                    return Err(CommandFailure::refused("IDEMPOTENCY_KEY_REUSED", message));
                 }
                 Made::TooMuch => return Err(too_much()),
                 Made::Changed | Made::Known => {}
             }
         }
-        Err(Failure::refused(
+        Err(CommandFailure::refused(
             "CONFLICT",
             "the wallet kept changing; try again",
         ))
     }
 
-    async fn attempt(&self, context: &Context, scope: &Scope<'_>) -> Result<Made, Failure> {
+    async fn attempt(&self, context: &CommandContext, scope: &Scope<'_>) -> Result<Made, CommandFailure> {
         let found = self.find(context, scope).await?;
         let now = now_ms();
         // No idempotency key: the reference already makes the deposit happen once.
@@ -151,13 +151,13 @@ impl Make {
     }
 
     /// Finds the wallet, which must belong to the account.
-    async fn find(&self, context: &Context, scope: &Scope<'_>) -> Result<FoundWallet, Failure> {
+    async fn find(&self, context: &CommandContext, scope: &Scope<'_>) -> Result<FoundWallet, CommandFailure> {
         let found = look_up_wallet(&context.store, scope, &self.wallet).await?;
         let own = found.filter(|found| found.place.account == self.account);
         own.ok_or_else(|| {
             let (account, mode, wallet) = (&self.account, self.mode, self.wallet.text());
             let message = format!("account {account} has no wallet {wallet} in {mode} mode");
-            Failure::refused("NOT_FOUND", message)
+            CommandFailure::refused("NOT_FOUND", message)
         })
     }
 }
@@ -195,7 +195,11 @@ fn report(scope: &Scope<'_>, deposit: &Deposit, again: Option<&str>) -> Report {
 }
 
 impl DepositName {
-    async fn confirm(self, context: &Context, arrived: Option<Nanos>) -> Result<Report, Failure> {
+    async fn confirm(
+        self,
+        context: &CommandContext,
+        arrived: Option<Nanos>,
+    ) -> Result<Report, CommandFailure> {
         let realm = self.realm(context).await?;
         context.learn_version(realm.account()).await;
         let scope = Scope::from_operator(realm.account(), realm.mode());
@@ -214,7 +218,7 @@ impl DepositName {
         }
     }
 
-    async fn cancel(self, context: &Context) -> Result<Report, Failure> {
+    async fn cancel(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         let realm = self.realm(context).await?;
         context.learn_version(realm.account()).await;
         let scope = Scope::from_operator(realm.account(), realm.mode());
@@ -229,7 +233,12 @@ impl DepositName {
     }
 
     /// Refuses another amount than that of the deposit, which does not change.
-    async fn check_amount(&self, context: &Context, realm: &Realm, arrived: Nanos) -> Result<(), Failure> {
+    async fn check_amount(
+        &self,
+        context: &CommandContext,
+        realm: &Realm,
+        arrived: Nanos,
+    ) -> Result<(), CommandFailure> {
         let deposit = Deposit::read(&context.store, realm, &self.reference).await?;
         match deposit.filter(|deposit| deposit.amount != arrived) {
             None => Ok(()),
@@ -238,19 +247,19 @@ impl DepositName {
                 let message = format!(
                     "reference {reference}: account {account} announced {amount} USD, not {arrived} USD"
                 );
-                Err(Failure::refused("CONFLICT", message))
+                Err(CommandFailure::refused("CONFLICT", message))
             }
         }
     }
 
     /// The deposit is in a state in which it stays.
-    fn ended(&self, now: DepositState) -> Failure {
+    fn ended(&self, now: DepositState) -> CommandFailure {
         let message = format!("reference {}: {}", self.reference, other_state(now));
-        Failure::refused("CONFLICT", message)
+        CommandFailure::refused("CONFLICT", message)
     }
 
     /// The account and mode of the deposit, which must be clear.
-    async fn realm(&self, context: &Context) -> Result<Realm, Failure> {
+    async fn realm(&self, context: &CommandContext) -> Result<Realm, CommandFailure> {
         if let Some(account) = &self.account {
             context.account(account).await?;
             if let Some(mode) = self.mode {
@@ -269,7 +278,7 @@ impl DepositName {
         }
     }
 
-    fn ambiguous(&self, announced: &[AnnouncedDeposit]) -> Failure {
+    fn ambiguous(&self, announced: &[AnnouncedDeposit]) -> CommandFailure {
         let named = announced.iter().map(|deposit| {
             format!(
                 "{} ({}, {})",
@@ -283,11 +292,15 @@ impl DepositName {
             self.reference,
             named.collect::<Vec<_>>().join(", ")
         );
-        Failure::refused("CONFLICT", message)
+        CommandFailure::refused("CONFLICT", message)
     }
 
     /// Returns the modes in which `account` has, or had, a pending deposit with the reference.
-    async fn modes(&self, context: &Context, account: &str) -> Result<Vec<AnnouncedDeposit>, Failure> {
+    async fn modes(
+        &self,
+        context: &CommandContext,
+        account: &str,
+    ) -> Result<Vec<AnnouncedDeposit>, CommandFailure> {
         let mut known = Vec::new();
         for realm in Mode::ALL.map(|mode| Realm::new(account, mode)) {
             let deposit = Deposit::read(&context.store, &realm, &self.reference).await?;
@@ -298,16 +311,16 @@ impl DepositName {
         Ok(known)
     }
 
-    fn missing(&self) -> Failure {
+    fn missing(&self) -> CommandFailure {
         let message = format!("there is no pending deposit of reference {}", self.reference);
-        Failure::refused("NOT_FOUND", message)
+        CommandFailure::refused("NOT_FOUND", message)
     }
 }
 
-fn closed(what: &str) -> Failure {
-    Failure::refused("WALLET_CLOSED", format!("{what}: the wallet is closed"))
+fn closed(what: &str) -> CommandFailure {
+    CommandFailure::refused("WALLET_CLOSED", format!("{what}: the wallet is closed"))
 }
 
-fn too_much() -> Failure {
-    Failure::refused("BALANCE_LIMIT", "the wallet cannot hold that much")
+fn too_much() -> CommandFailure {
+    CommandFailure::refused("BALANCE_LIMIT", "the wallet cannot hold that much")
 }

@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 /// number, which has not all its digits (decision D4).
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
-pub(super) struct Document(BTreeMap<String, Box<RawValue>>);
+pub(super) struct JsonObject(BTreeMap<String, Box<RawValue>>);
 
-/// Makes a [`Document`]: `document! { "amount": amount, "currency": "USD" }`.
+/// Makes a [`JsonObject`]: `document! { "amount": amount, "currency": "USD" }`.
 macro_rules! document {
     ($($name:literal: $value:expr),* $(,)?) => {
-        $crate::document::Document::default()$(.with($name, &$value))*
+        $crate::document::JsonObject::default()$(.with($name, &$value))*
     };
 }
 pub(super) use document;
 
-impl Document {
+impl JsonObject {
     /// Adds a member. One that cannot be serialized is null; no type of a report is like that.
     pub(super) fn with(mut self, name: &str, value: &impl Serialize) -> Self {
         let text = to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned());
@@ -29,7 +29,7 @@ impl Document {
 }
 
 /// Takes the members of an object, which has no amounts.
-impl From<Value> for Document {
+impl From<Value> for JsonObject {
     fn from(value: Value) -> Self {
         let Value::Object(members) = value else {
             return Self::default().with("value", &value);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn an_object_keeps_its_members() {
-        let document = Document::from(json!({ "b": [1, { "c": null }], "a": "x" }));
+        let document = JsonObject::from(json!({ "b": [1, { "c": null }], "a": "x" }));
         let text = serde_json::to_string(&document).unwrap();
         assert_eq!(text, r#"{"a":"x","b":[1,{"c":null}]}"#);
     }

@@ -1,9 +1,9 @@
 //! `tollgate-admin escrow`: show an escrow, and end its dispute (decision D27).
 
-use super::context::Context;
+use super::context::CommandContext;
 use super::table::table;
 use crate::document::document;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::{Args, Subcommand, ValueEnum};
 use domain::timestamp::iso_from_ms;
@@ -47,7 +47,7 @@ enum To {
 }
 
 impl EscrowCommand {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Show(target) => Ok(show(&target.find(context).await?)),
             Self::Resolve(Resolve { target, to }) => resolve(context, &target.find(context).await?, to).await,
@@ -56,13 +56,15 @@ impl EscrowCommand {
 }
 
 impl EscrowArgs {
-    async fn find(&self, context: &Context) -> Result<Escrow, Failure> {
+    async fn find(&self, context: &CommandContext) -> Result<Escrow, CommandFailure> {
         let escrow = Escrow::read(&context.store, self.escrow).await?;
-        escrow.ok_or_else(|| Failure::refused("NOT_FOUND", format!("there is no escrow {}", self.escrow)))
+        escrow.ok_or_else(|| {
+            CommandFailure::refused("NOT_FOUND", format!("there is no escrow {}", self.escrow))
+        })
     }
 }
 
-async fn resolve(context: &Context, escrow: &Escrow, to: To) -> Result<Report, Failure> {
+async fn resolve(context: &CommandContext, escrow: &Escrow, to: To) -> Result<Report, CommandFailure> {
     let (winner, whose) = match to {
         To::Payer => (Winner::Payer, "went back to the payer"),
         To::Payee => (Winner::Payee, "went to the payee"),
@@ -73,11 +75,11 @@ async fn resolve(context: &Context, escrow: &Escrow, to: To) -> Result<Report, F
         Ended::Done(status) => status.as_str(),
         Ended::WrongState(status) => {
             let message = format!("escrow {number} is {}, not disputed", status.as_str());
-            return Err(Failure::refused("ESCROW_WRONG_STATE", message));
+            return Err(CommandFailure::refused("ESCROW_WRONG_STATE", message));
         }
         Ended::TooMuch => {
             let message = format!("the wallet that escrow {number} would go to cannot hold that much");
-            return Err(Failure::refused("BALANCE_LIMIT", message));
+            return Err(CommandFailure::refused("BALANCE_LIMIT", message));
         }
     };
     let (amount, currency) = (escrow.amount, &escrow.currency);

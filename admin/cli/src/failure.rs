@@ -23,7 +23,7 @@ const LATER_RELEASE: &str = "LATER_RELEASE";
 
 /// A command that failed.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct CommandFailure {
     exit: u8,
     code: &'static str,
     message: String,
@@ -31,7 +31,7 @@ pub(super) struct Failure {
     no_store: bool,
 }
 
-impl Failure {
+impl CommandFailure {
     const fn new(exit: u8, code: &'static str, message: String) -> Self {
         Self {
             exit,
@@ -131,13 +131,13 @@ impl Failure {
     }
 }
 
-impl From<BadSettings> for Failure {
+impl From<BadSettings> for CommandFailure {
     fn from(error: BadSettings) -> Self {
         Self::new(USAGE, "BAD_CONFIGURATION", error.to_string())
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for CommandFailure {
     fn from(error: StoreError) -> Self {
         let is_of_script = error.broken_script().is_some();
         let hint = match &error {
@@ -168,7 +168,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-impl From<UntrustedStore> for Failure {
+impl From<UntrustedStore> for CommandFailure {
     fn from(error: UntrustedStore) -> Self {
         match &error {
             UntrustedStore::Store(StoreError::BadUrl(_)) => Self::usage(error.to_string()),
@@ -187,7 +187,7 @@ impl From<UntrustedStore> for Failure {
     }
 }
 
-impl From<ServeError> for Failure {
+impl From<ServeError> for CommandFailure {
     fn from(error: ServeError) -> Self {
         match error {
             ServeError::Settings(_) | ServeError::Store(_) => Self::usage(error.to_string()),
@@ -196,7 +196,7 @@ impl From<ServeError> for Failure {
     }
 }
 
-impl From<entropy::NoEntropy> for Failure {
+impl From<entropy::NoEntropy> for CommandFailure {
     fn from(error: entropy::NoEntropy) -> Self {
         Self::refused("NO_ENTROPY", error.to_string())
     }

@@ -1,6 +1,6 @@
 //! `tollgate-admin health`: checks a server on this machine, for probes without a shell and curl.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::ValueEnum;
 use serde_json::json;
@@ -20,14 +20,14 @@ const LONGEST: u64 = 16 * 1024;
 #[derive(Debug, clap::Args)]
 pub(super) struct Health {
     /// The server, at proxy.ops_listen or admin.ops_listen
-    server: Server,
+    server: ServerKind,
     /// Check only whether the process replies, not whether it can serve
     #[arg(long)]
     live: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Server {
+enum ServerKind {
     /// tollgate-proxy
     Edge,
     /// tollgate-admin serve
@@ -35,10 +35,10 @@ enum Server {
 }
 
 impl Health {
-    pub(super) async fn run(self, settings: &Settings) -> Result<Report, Failure> {
+    pub(super) async fn run(self, settings: &Settings) -> Result<Report, CommandFailure> {
         let listen = match self.server {
-            Server::Edge => settings.proxy.ops_listen,
-            Server::Admin => settings.admin.ops_listen,
+            ServerKind::Edge => settings.proxy.ops_listen,
+            ServerKind::Admin => settings.admin.ops_listen,
         };
         let (address, path) = (reachable(listen), if self.live { "/livez" } else { "/readyz" });
         let url = format!("http://{address}{path}");
@@ -61,8 +61,8 @@ impl Health {
     }
 }
 
-fn unhealthy(url: &str, why: &str) -> Failure {
-    Failure::refused("UNHEALTHY", format!("{url}: {why}"))
+fn unhealthy(url: &str, why: &str) -> CommandFailure {
+    CommandFailure::refused("UNHEALTHY", format!("{url}: {why}"))
 }
 
 /// Returns the address at which a listener is reachable from this machine: a listener on all addresses is also on

@@ -1,6 +1,6 @@
 //! Texts of `--help` in addition to the options: groups of commands, changes, examples, refusals.
 //!
-//! The derived command line describes the options; a [`Page`] describes the effects. Pages are grouped in files so that
+//! The derived command line describes the options; a [`HelpPage`] describes the effects. Pages are grouped in files so that
 //! they read as one text; docs/reference/cli.md is generated from them.
 
 mod money;
@@ -12,7 +12,7 @@ use clap::Command;
 use std::fmt::Write as _;
 
 /// Help texts of one command in addition to its options.
-pub(super) struct Page {
+pub(super) struct HelpPage {
     /// Words of the command, without the program's name.
     pub path: &'static str,
     /// Its purpose, in one paragraph.
@@ -26,7 +26,7 @@ pub(super) struct Page {
 }
 
 /// All pages, by group.
-const PAGES: [&[Page]; 4] = [setup::PAGES, people::PAGES, money::PAGES, proof::PAGES];
+const PAGES: [&[HelpPage]; 4] = [setup::PAGES, people::PAGES, money::PAGES, proof::PAGES];
 
 /// The groups of commands in `tollgate-admin --help`; every command is in exactly one.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -91,7 +91,7 @@ const UNDETERMINED: &[(&str, &str)] = &[
     ),
 ];
 
-impl Page {
+impl HelpPage {
     fn lay_over(&self, command: Command) -> Command {
         let short = command.get_about().map(ToString::to_string).unwrap_or_default();
         let mut undetermined = UNDETERMINED.iter().filter(|(path, _)| *path == self.path);

@@ -1,9 +1,9 @@
 //! `tollgate-admin holds`: charges of calls that were never settled, and their correction.
 
-use super::context::Context;
+use super::context::CommandContext;
 use super::value;
-use crate::document::{Document, document};
-use crate::failure::Failure;
+use crate::document::{JsonObject, document};
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::{Args, Subcommand};
 use domain::entry::{EndedBy, HoldOutcome};
@@ -60,7 +60,7 @@ pub(super) struct HoldArgs {
 }
 
 impl HoldsCommand {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::List { account, limit } => list(context, account.as_deref(), limit).await,
             Self::Settle {
@@ -87,7 +87,7 @@ impl HoldsCommand {
     }
 }
 
-async fn list(context: &Context, account: Option<&str>, limit: u64) -> Result<Report, Failure> {
+async fn list(context: &CommandContext, account: Option<&str>, limit: u64) -> Result<Report, CommandFailure> {
     if let Some(id) = account {
         context.account(id).await?;
     }
@@ -117,10 +117,14 @@ struct HoldEnd {
     outcome: HoldOutcome,
 }
 
-async fn end_hold(context: &Context, target: &HoldArgs, end: HoldEnd) -> Result<Report, Failure> {
+async fn end_hold(
+    context: &CommandContext,
+    target: &HoldArgs,
+    end: HoldEnd,
+) -> Result<Report, CommandFailure> {
     let cost = end.cost;
     let HoldArgs { id, account, reason } = target;
-    let missing = || Failure::refused("NOT_FOUND", format!("there is no open or kept hold {id}"));
+    let missing = || CommandFailure::refused("NOT_FOUND", format!("there is no open or kept hold {id}"));
     let found = open_holds::find(&context.store, account.as_deref(), id)
         .await?
         .ok_or_else(missing)?;
@@ -150,7 +154,7 @@ async fn end_hold(context: &Context, target: &HoldArgs, end: HoldEnd) -> Result<
             "estimateUsd": hold.estimate, "actualUsd": cost, "was": found.state.as_str() },
         )),
         Settled::Missing => Err(missing()),
-        Settled::Mismatch => Err(Failure::refused(
+        Settled::Mismatch => Err(CommandFailure::refused(
             "CONFLICT",
             format!("hold {id} changed meanwhile"),
         )),
@@ -160,7 +164,7 @@ async fn end_hold(context: &Context, target: &HoldArgs, end: HoldEnd) -> Result<
 impl HoldEnd {
     /// Refuses a cost that is probably a mistake, such as cents for USD: one above the estimate, unless the operator
     /// confirms it; and one that no call has, whether or not it is confirmed.
-    fn require_plausible(&self, id: &str, estimate: Nanos) -> Result<(), Failure> {
+    fn require_plausible(&self, id: &str, estimate: Nanos) -> Result<(), CommandFailure> {
         if self.cost <= estimate {
             return Ok(());
         }
@@ -170,21 +174,21 @@ impl HoldEnd {
         );
         if self.cost > CALL_COST_MAX {
             let message = format!("{cost} USD is {above}, and no call costs more than {CALL_COST_MAX} USD");
-            return Err(Failure::refused("VALIDATION", message));
+            return Err(CommandFailure::refused("VALIDATION", message));
         }
         match self.above_estimate {
             true => Ok(()),
             false => {
                 let message =
                     format!("{cost} USD is {above}: if the call did cost that, add --above-estimate");
-                Err(Failure::refused("ABOVE_ESTIMATE", message))
+                Err(CommandFailure::refused("ABOVE_ESTIMATE", message))
             }
         }
     }
 }
 
 /// Refuses to end the hold of a call in flight: the provider's later report would be dropped.
-async fn require_overdue(context: &Context, id: &str, due_ms: u64) -> Result<(), Failure> {
+async fn require_overdue(context: &CommandContext, id: &str, due_ms: u64) -> Result<(), CommandFailure> {
     if server_clock::now_ms(&context.store).await? >= due_ms {
         return Ok(());
     }
@@ -192,10 +196,10 @@ async fn require_overdue(context: &Context, id: &str, due_ms: u64) -> Result<(),
     let message = format!(
         "the call of hold {id} is in flight until {until}: its answer settles the hold, or you can settle it afterwards"
     );
-    Err(Failure::refused("CONFLICT", message))
+    Err(CommandFailure::refused("CONFLICT", message))
 }
 
-fn shown(found: &HoldWithState) -> Document {
+fn shown(found: &HoldWithState) -> JsonObject {
     let hold = &found.hold;
     document! {
         "id": hold.name.allow_id, "state": found.state.as_str(), "estimateUsd": hold.estimate,

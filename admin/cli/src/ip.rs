@@ -1,9 +1,9 @@
 //! `tollgate-admin ip`: the addresses that both servers refuse (decision D11).
 
-use super::context::Context;
+use super::context::CommandContext;
 use super::table::table;
 use super::value;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::{Args, Subcommand};
 use domain::blocked::{BLOCKED_MAX, is_vast};
@@ -43,7 +43,7 @@ pub(super) struct Block {
 }
 
 impl IpCommand {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Block(block) => block.run(context).await,
             Self::Unblock { range } => unblock(context, range).await,
@@ -56,18 +56,18 @@ impl IpCommand {
 }
 
 impl Block {
-    async fn run(self, context: &Context) -> Result<Report, Failure> {
+    async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         let Self { range, reason, force } = self;
         if is_vast(range) && !force {
             let message = format!("{range} is a very large range; --force blocks it anyway");
-            return Err(Failure::usage(message));
+            return Err(CommandFailure::usage(message));
         }
         let changed = match change(&context.store, range, Change::Block(reason.as_deref())).await? {
             Changed::Done => true,
             Changed::AlreadySo => false,
             Changed::TooMany => {
                 let message = format!("{BLOCKED_MAX} ranges are blocked, which is the maximum");
-                return Err(Failure::refused("CONFLICT", message));
+                return Err(CommandFailure::refused("CONFLICT", message));
             }
         };
         let sentence = match changed {
@@ -79,7 +79,7 @@ impl Block {
     }
 }
 
-async fn unblock(context: &Context, range: IpNet) -> Result<Report, Failure> {
+async fn unblock(context: &CommandContext, range: IpNet) -> Result<Report, CommandFailure> {
     let changed = change(&context.store, range, Change::Unblock).await? == Changed::Done;
     let list = blocked::list(&context.store).await?;
     let mut sentence = match changed {
@@ -121,7 +121,7 @@ fn report(done: Option<(String, bool)>, list: &[Blocked]) -> Report {
     Report::new(text, document)
 }
 
-impl From<ChangeError> for Failure {
+impl From<ChangeError> for CommandFailure {
     fn from(error: ChangeError) -> Self {
         match error {
             ChangeError::Store(error) => error.into(),

@@ -1,9 +1,9 @@
 //! `tollgate-admin ledger check`: checks all invariants of the ledger.
 
-use super::context::Context;
+use super::context::CommandContext;
 use super::table::table;
 use super::value;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use archive::Archive;
 use clap::Subcommand;
@@ -33,8 +33,8 @@ pub(super) enum LedgerCommand {
 }
 
 impl LedgerCommand {
-    pub(super) async fn run(self, settings: Settings) -> Result<Report, Failure> {
-        let context = Context::open(settings).await?;
+    pub(super) async fn run(self, settings: Settings) -> Result<Report, CommandFailure> {
+        let context = CommandContext::open(settings).await?;
         let Self::Check { account, trail } = self;
         if let Some(id) = &account {
             context.account(id).await?;
@@ -43,7 +43,8 @@ impl LedgerCommand {
             timeout_ms: context.settings.store.timeout_ms.max(TIMEOUT_MS),
             ..context.settings.store.clone()
         };
-        let store = Store::from_settings(&patient).map_err(|error| Failure::usage(error.to_string()))?;
+        let store =
+            Store::from_settings(&patient).map_err(|error| CommandFailure::usage(error.to_string()))?;
         let archive = Archive::from_settings(&context.settings.audit)?;
         let began = Instant::now();
         let shown = std::io::stderr().is_terminal();

@@ -35,8 +35,8 @@ mod user;
 mod value;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use context::Context;
-use failure::Failure;
+use context::CommandContext;
+use failure::CommandFailure;
 use report::Report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -139,7 +139,7 @@ pub fn run() -> ExitCode {
     };
     let _logs = match telemetry::start() {
         Ok(logs) => logs,
-        Err(error) => return Failure::from(error).print(cli.json),
+        Err(error) => return CommandFailure::from(error).print(cli.json),
     };
     match execute(cli.command, cli.config.as_deref(), cli.json) {
         Ok(report) => report.print(cli.json),
@@ -147,15 +147,15 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report, Failure> {
-    let settings = || settings::load(config).map_err(Failure::from);
+fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report, CommandFailure> {
+    let settings = || settings::load(config).map_err(CommandFailure::from);
     match command {
         Command::Completions(completions) => Ok(completions.run(self::command())),
         Command::Man(man) => man.run(self::command()),
         Command::Serve => {
             let source = settings::source(config);
             let served = context::server_runtime()?.block_on(server::serve(settings()?, &source));
-            served.map(|()| Report::silent()).map_err(Failure::from)
+            served.map(|()| Report::silent()).map_err(CommandFailure::from)
         }
         Command::SandboxUpstream(args) => {
             settings()?;
@@ -165,7 +165,7 @@ fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report
         Command::Health(health) => context::command_runtime()?.block_on(health.run(&settings()?)),
         Command::Bench(args) => context::server_runtime()?.block_on(args.run(settings()?)),
         Command::Operate(Operate::Audit(command)) if json && command.writes_to_stdout() => Err(
-            Failure::usage("--json needs --out: without it the export itself goes to standard output"),
+            CommandFailure::usage("--json needs --out: without it the export itself goes to standard output"),
         ),
         Command::Operate(command) => {
             let settings = settings()?;
@@ -176,16 +176,16 @@ fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report
     }
 }
 
-async fn operate(command: Operate, settings: settings::Settings) -> Result<Report, Failure> {
+async fn operate(command: Operate, settings: settings::Settings) -> Result<Report, CommandFailure> {
     let command = match command {
         // The only command that works on a store without a ledger.
         Operate::Store(store::StoreCommand::Init) => return store::init(&settings).await,
         // An export can be verified without a store.
         Operate::Audit(command) => return command.run(settings).await,
-        Operate::Ledger(command) => return command.run(settings).await.map_err(Failure::of_check),
+        Operate::Ledger(command) => return command.run(settings).await.map_err(CommandFailure::of_check),
         command => command,
     };
-    let context = Context::open(settings).await?;
+    let context = CommandContext::open(settings).await?;
     match command {
         Operate::Audit(command) => command.run(context.settings).await,
         Operate::Account(command) => command.run(&context).await,

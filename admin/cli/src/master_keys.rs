@@ -4,8 +4,8 @@
 mod factors;
 
 use super::audit;
-use super::context::Context;
-use crate::failure::Failure;
+use super::context::CommandContext;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::Subcommand;
 use crypto::seal::{Keyring, SealOwner, SealedFor, WebhookSecretOf};
@@ -36,17 +36,17 @@ pub(super) enum KeysCommand {
 
 /// Counts of a rotation.
 #[derive(Default)]
-struct Tally {
+struct RotationCounts {
     reencrypted: u64,
     current: u64,
     unopenable: Vec<Value>,
 }
 
 impl KeysCommand {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         let Self::Rotate = self;
         let keyring = context.settings.keyring()?;
-        let mut tally = Tally::default();
+        let mut tally = RotationCounts::default();
         for account in Account::ids(&context.store).await? {
             for agent in Account::sealed_agents(&context.store, &account).await? {
                 rotate_agent(context, &keyring, &account, &agent, &mut tally).await?;
@@ -56,7 +56,7 @@ impl KeysCommand {
             }
             rotate_factors(context, &keyring, &account, &mut tally).await?;
         }
-        let Tally {
+        let RotationCounts {
             reencrypted,
             current,
             unopenable,
@@ -86,12 +86,12 @@ impl KeysCommand {
 
 /// Reseals the keys of one agent. A key that is replaced meanwhile is read again.
 async fn rotate_agent(
-    context: &Context,
+    context: &CommandContext,
     keyring: &Keyring,
     account: &str,
     agent: &str,
-    tally: &mut Tally,
-) -> Result<(), Failure> {
+    tally: &mut RotationCounts,
+) -> Result<(), CommandFailure> {
     for _ in 0..ATTEMPTS {
         let mut changed = false;
         let mut current = 0;
@@ -116,17 +116,17 @@ async fn rotate_agent(
     }
     let message =
         format!("other requests keep changing the provider keys of agent {agent} of {account}; rotate again");
-    Err(Failure::refused("CONFLICT", message))
+    Err(CommandFailure::refused("CONFLICT", message))
 }
 
 /// Reseals one key. Returns false if it is another one by now; `None` if it does not open.
 async fn rotate_key(
-    context: &Context,
+    context: &CommandContext,
     keyring: &Keyring,
     account: &str,
     agent: &str,
     key: &SealedKey,
-) -> Result<Option<bool>, Failure> {
+) -> Result<Option<bool>, CommandFailure> {
     let owner = SealedFor {
         account,
         agent,
@@ -149,19 +149,23 @@ async fn rotate_key(
     Ok(Some(reseal.execute(&context.store).await?))
 }
 
-fn seal_again(keyring: &Keyring, owner: &impl SealOwner, secret: &SecretString) -> Result<String, Failure> {
+fn seal_again(
+    keyring: &Keyring,
+    owner: &impl SealOwner,
+    secret: &SecretString,
+) -> Result<String, CommandFailure> {
     let sealed = keyring.seal(owner, secret);
-    sealed.map_err(|error| Failure::refused("SEAL", error.to_string()))
+    sealed.map_err(|error| CommandFailure::refused("SEAL", error.to_string()))
 }
 
 /// Reseals the secrets of an account's webhooks. One that is replaced or deleted meanwhile is already sealed under the
 /// newest key, or gone.
 async fn rotate_webhooks(
-    context: &Context,
+    context: &CommandContext,
     keyring: &Keyring,
     realm: &Realm,
-    tally: &mut Tally,
-) -> Result<(), Failure> {
+    tally: &mut RotationCounts,
+) -> Result<(), CommandFailure> {
     let store = &context.store;
     let scope = Scope::from_operator(realm.account(), realm.mode());
     for WebhookRecord { id, .. } in WebhookRecord::all(store, realm).await? {

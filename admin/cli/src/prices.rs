@@ -1,10 +1,10 @@
 //! `tollgate-admin prices`: the operator's imported prices, which take precedence over the file (decisions D32, D65).
 
-use super::context::Context;
+use super::context::CommandContext;
 use super::price_tables::PriceTables;
 use super::table::table as tabulated;
 use super::value;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use archive::Archive;
 use clap::Subcommand;
@@ -47,7 +47,7 @@ pub(super) enum PricesCommand {
 }
 
 impl PricesCommand {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Import { file, provider } => import(context, &file, &provider).await,
             Self::Show { model, version: None } => show(context, &model).await,
@@ -60,11 +60,11 @@ impl PricesCommand {
     }
 }
 
-async fn import(context: &Context, file: &Path, provider: &str) -> Result<Report, Failure> {
+async fn import(context: &CommandContext, file: &Path, provider: &str) -> Result<Report, CommandFailure> {
     let text = read(file)?;
     let imported = import_litellm(&text, provider).map_err(|error| unusable(file, &error))?;
     if imported.overlay.models().len() == 0 {
-        return Err(Failure::usage(format!(
+        return Err(CommandFailure::usage(format!(
             "{}: it contains no model of {provider} that an edge serves",
             file.display()
         )));
@@ -83,7 +83,7 @@ async fn import(context: &Context, file: &Path, provider: &str) -> Result<Report
             return Ok(imported_report(&imported, &table));
         }
     }
-    Err(Failure::refused(
+    Err(CommandFailure::refused(
         "CONFLICT",
         "other imports run at the same time; import again",
     ))
@@ -122,7 +122,7 @@ fn imported_report(imported: &Imported, table: &PriceTable) -> Report {
     )
 }
 
-async fn show(context: &Context, model: &str) -> Result<Report, Failure> {
+async fn show(context: &CommandContext, model: &str) -> Result<Report, CommandFailure> {
     let (table, overlay) = in_force(context).await?;
     let is_imported = |name: &str| overlay.models().any(|(imported, _)| imported == name);
     let source = |name: &str| if is_imported(name) { "import" } else { "file" };
@@ -130,12 +130,12 @@ async fn show(context: &Context, model: &str) -> Result<Report, Failure> {
 }
 
 /// Shows the prices of an earlier table.
-async fn show_kept(context: &Context, model: &str, version: &str) -> Result<Report, Failure> {
+async fn show_kept(context: &CommandContext, model: &str, version: &str) -> Result<Report, CommandFailure> {
     let archive = Archive::from_settings(&context.settings.audit)?;
     let table = PriceTables::new(&context.store, &archive).get(version).await?;
     let table = table.ok_or_else(|| {
         let message = format!("no price table of version {version} was kept; `prices versions` lists them");
-        Failure::refused("NOT_FOUND", message)
+        CommandFailure::refused("NOT_FOUND", message)
     })?;
     Ok(shown(&table, model, |_| "kept"))
 }
@@ -161,7 +161,7 @@ fn shown(table: &PriceTable, model: &str, source: impl Fn(&str) -> &'static str)
     )
 }
 
-async fn versions(context: &Context) -> Result<Report, Failure> {
+async fn versions(context: &CommandContext) -> Result<Report, CommandFailure> {
     let archive = Archive::from_settings(&context.settings.audit)?;
     // The store first: a table leaves it when it is in the archive.
     let offered = tables::offered(&context.store, OtherFields::Keep).await?.versions;
@@ -184,12 +184,12 @@ async fn versions(context: &Context) -> Result<Report, Failure> {
 }
 
 /// Returns the table that the configuration and the imports yield, and the imports.
-async fn in_force(context: &Context) -> Result<(PriceTable, PriceOverlay), Failure> {
+async fn in_force(context: &CommandContext) -> Result<(PriceTable, PriceOverlay), CommandFailure> {
     let base = context.settings.prices()?;
     let stored = replace_prices::read(&context.store).await?;
     let overlay = overlay(stored.as_deref())?;
     let table = PriceTable::merge(&base, &overlay).map_err(|error| {
-        Failure::refused("STORE", format!("the imported prices: {}", error_chain(&error)))
+        CommandFailure::refused("STORE", format!("the imported prices: {}", error_chain(&error)))
     })?;
     Ok((table, overlay))
 }
@@ -227,21 +227,21 @@ fn lines(entry: &ModelEntry) -> String {
 }
 
 /// Returns the prices imported before.
-fn overlay(stored: Option<&str>) -> Result<PriceOverlay, Failure> {
+fn overlay(stored: Option<&str>) -> Result<PriceOverlay, CommandFailure> {
     let overlay = stored.map(PriceOverlay::from_store_text).transpose();
     let overlay = overlay.map_err(|error| {
-        Failure::refused("STORE", format!("the imported prices: {}", error_chain(&error)))
+        CommandFailure::refused("STORE", format!("the imported prices: {}", error_chain(&error)))
     })?;
     Ok(overlay.unwrap_or_default())
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
-    let bad = |error: std::io::Error| Failure::usage(format!("{}: {error}", file.display()));
+fn read(file: &Path) -> Result<String, CommandFailure> {
+    let bad = |error: std::io::Error| CommandFailure::usage(format!("{}: {error}", file.display()));
     let mut text = String::new();
     // One byte more than the limit tells that the file is too long, even if its length is not known in advance.
     let read = File::open(file).and_then(|file| file.take(FILE_MAX + 1).read_to_string(&mut text));
     if read.map_err(bad)? as u64 > FILE_MAX {
-        return Err(Failure::usage(format!(
+        return Err(CommandFailure::usage(format!(
             "{}: longer than {FILE_MAX} bytes",
             file.display()
         )));
@@ -249,6 +249,6 @@ fn read(file: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn unusable(file: &Path, error: &PriceError) -> Failure {
-    Failure::usage(format!("{}: {}", file.display(), error_chain(error)))
+fn unusable(file: &Path, error: &PriceError) -> CommandFailure {
+    CommandFailure::usage(format!("{}: {}", file.display(), error_chain(error)))
 }

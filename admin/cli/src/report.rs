@@ -1,6 +1,6 @@
 //! The only place that writes to standard output: the report of a command, for people or as one JSON document.
 
-use super::document::{Document, document};
+use super::document::{JsonObject, document};
 use super::failure;
 use super::output::{write_stderr, write_stdout};
 use super::table::table;
@@ -16,7 +16,7 @@ pub(super) struct Report {
     /// For people; without a final line break. Empty for a server.
     text: String,
     /// For scripts.
-    json: Document,
+    json: JsonObject,
     exit: u8,
     /// Whether it contains a secret that is shown only once.
     secret: bool,
@@ -24,7 +24,7 @@ pub(super) struct Report {
 
 impl Report {
     /// Creates the report of a command that succeeded.
-    pub(super) fn new(text: impl Into<String>, json: impl Into<Document>) -> Self {
+    pub(super) fn new(text: impl Into<String>, json: impl Into<JsonObject>) -> Self {
         Self {
             text: text.into(),
             json: json.into(),
@@ -114,7 +114,7 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
     let words = std::env::args_os().take_while(|word| word != "--");
     let json = words.skip(1).any(|word| word == "--json");
     if error.use_stderr() {
-        let failure = failure::Failure::usage(sentence(error));
+        let failure = failure::CommandFailure::usage(sentence(error));
         if json {
             failure.print_document();
         }

@@ -1,7 +1,7 @@
 //! `tollgate-admin sandbox-upstream`: runs the stand-in for the provider until SIGTERM or SIGINT.
 
 use super::value;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -19,9 +19,9 @@ pub(super) struct SandboxArgs {
 }
 
 impl SandboxArgs {
-    pub(super) async fn run(self) -> Result<(), Failure> {
+    pub(super) async fn run(self) -> Result<(), CommandFailure> {
         let cannot = |error: std::io::Error| {
-            Failure::refused("LISTEN", format!("cannot listen on {}: {error}", self.listen))
+            CommandFailure::refused("LISTEN", format!("cannot listen on {}: {error}", self.listen))
         };
         let listener = TcpListener::bind(self.listen).await.map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
@@ -41,6 +41,6 @@ impl SandboxArgs {
         };
         sandbox::serve(listener, Duration::from_millis(self.delay_ms), stopped)
             .await
-            .map_err(|error| Failure::refused("SERVE", format!("the sandbox upstream broke: {error}")))
+            .map_err(|error| CommandFailure::refused("SERVE", format!("the sandbox upstream broke: {error}")))
     }
 }

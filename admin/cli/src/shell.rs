@@ -1,6 +1,6 @@
 //! `tollgate-admin completions` and `man`: this command line in the formats of shells and manuals. They need no store.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::Args;
 use clap_complete::Shell;
@@ -34,11 +34,11 @@ impl Completions {
 }
 
 impl Man {
-    pub(super) fn run(&self, command: clap::Command) -> Result<Report, Failure> {
+    pub(super) fn run(&self, command: clap::Command) -> Result<Report, CommandFailure> {
         let out = &self.out;
         let pages = pages(&command);
         clap_mangen::generate_to(command, out)
-            .map_err(|error| Failure::refused("OUTPUT", format!("{}: {error}", out.display())))?;
+            .map_err(|error| CommandFailure::refused("OUTPUT", format!("{}: {error}", out.display())))?;
         let text = format!("Wrote {pages} pages to {}.", out.display());
         Ok(Report::new(
             text,

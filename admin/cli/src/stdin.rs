@@ -1,6 +1,6 @@
 //! Reads one line from standard input: secrets, which every process could read on the command line.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use secrecy::SecretString;
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::mpsc;
@@ -12,11 +12,11 @@ const WAIT: Duration = Duration::from_secs(60);
 
 /// Reads the first line of standard input, without its end. `what` names it in errors; it may have at most `most`
 /// bytes.
-pub(super) fn line(what: &str, most: usize) -> Result<SecretString, Failure> {
+pub(super) fn line(what: &str, most: usize) -> Result<SecretString, CommandFailure> {
     if io::stdin().is_terminal() {
         let message =
             format!("{what} is read from a pipe or a file, not from the terminal, which would show it");
-        return Err(Failure::usage(message));
+        return Err(CommandFailure::usage(message));
     }
     line_of(io::BufReader::new(io::stdin()), what, most, WAIT)
 }
@@ -26,20 +26,21 @@ fn line_of(
     what: &str,
     most: usize,
     wait: Duration,
-) -> Result<SecretString, Failure> {
+) -> Result<SecretString, CommandFailure> {
     let (sender, receiver) = mpsc::channel();
     // The thread stays if no line arrives, and ends with the process.
     std::thread::spawn(move || sender.send(read(from, most)));
     let line = receiver.recv_timeout(wait).map_err(|_| {
         let seconds = wait.as_secs();
-        Failure::usage(format!(
+        CommandFailure::usage(format!(
             "{what} did not come on standard input within {seconds} seconds"
         ))
     })?;
-    let bytes =
-        line.map_err(|error| Failure::usage(format!("{what} on standard input cannot be read: {error}")))?;
+    let bytes = line.map_err(|error| {
+        CommandFailure::usage(format!("{what} on standard input cannot be read: {error}"))
+    })?;
     let text = str::from_utf8(&bytes)
-        .map_err(|_| Failure::usage(format!("{what} on standard input is no UTF-8 text")))?;
+        .map_err(|_| CommandFailure::usage(format!("{what} on standard input is no UTF-8 text")))?;
     Ok(text.lines().next().unwrap_or_default().into())
 }
 

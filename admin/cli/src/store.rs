@@ -1,8 +1,8 @@
 //! `tollgate-admin store`: the life of the ledger (decisions D47, D52).
 
-use super::context::{Context, open_store};
+use super::context::{CommandContext, open_store};
 use super::{audit, value};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::Subcommand;
 use clock::now_ms;
@@ -36,7 +36,7 @@ pub(super) enum StoreCommand {
 }
 
 /// Initialises the store.
-pub(super) async fn init(settings: &Settings) -> Result<Report, Failure> {
+pub(super) async fn init(settings: &Settings) -> Result<Report, CommandFailure> {
     let store = open_store(settings)?;
     let before = sanity::examine(&store).await.is_ok();
     sanity::init(&store, &iso_from_ms(now_ms())).await?;
@@ -64,7 +64,7 @@ pub(super) async fn init(settings: &Settings) -> Result<Report, Failure> {
 }
 
 impl StoreCommand {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Init => init(&context.settings).await,
             Self::Accept { account } => accept(context, account).await,
@@ -73,7 +73,7 @@ impl StoreCommand {
     }
 }
 
-async fn accept(context: &Context, account: Option<String>) -> Result<Report, Failure> {
+async fn accept(context: &CommandContext, account: Option<String>) -> Result<Report, CommandFailure> {
     let whole = account.is_none();
     let ids = match account {
         Some(id) => vec![context.account(&id).await?.id],
@@ -103,19 +103,22 @@ async fn accept(context: &Context, account: Option<String>) -> Result<Report, Fa
 }
 
 /// Checks the parts that opening the context did not: pending acceptance, and the durability of money.
-async fn check(context: &Context) -> Result<Report, Failure> {
+async fn check(context: &CommandContext) -> Result<Report, CommandFailure> {
     let record = &context.record;
     if let Some(what) = &record.restored {
         return Err(sanity::UntrustedStore::Restored(what.clone()).into());
     }
     if let Some(refusal) = record.refuses_writes() {
-        return Err(Failure::refused("STORE_TAKES_NO_WRITES", refusal.to_string()));
+        return Err(CommandFailure::refused(
+            "STORE_TAKES_NO_WRITES",
+            refusal.to_string(),
+        ));
     }
     let unchecked = match context.settings.keyring() {
         Ok(keyring) => {
             record
                 .check_master_key(&keyring)
-                .map_err(|error| Failure::refused("MASTER_KEY", error.to_string()))?;
+                .map_err(|error| CommandFailure::refused("MASTER_KEY", error.to_string()))?;
             None
         }
         Err(error) => Some(format!(
@@ -124,14 +127,14 @@ async fn check(context: &Context) -> Result<Report, Failure> {
     };
     let lost = refused::read(&context.store).await?.lost;
     if !lost.is_empty() {
-        return Err(Failure::refused(
+        return Err(CommandFailure::refused(
             "ACCOUNTS_LOST_WRITES",
             lost_writes(lost.into_keys()),
         ));
     }
     let status = context.store.durability().await?;
     if status.refuses() {
-        return Err(Failure::refused("NOT_DURABLE", status.sentence()));
+        return Err(CommandFailure::refused("NOT_DURABLE", status.sentence()));
     }
     let text = format!(
         "The store is sound; its ledger epoch is {}.{}{}{}",

@@ -5,9 +5,9 @@ mod change;
 mod help;
 
 use self::change::UserArgs;
-use super::context::Context;
+use super::context::CommandContext;
 use super::{password, value};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::{Subcommand, ValueEnum};
 use clock::now_ms;
@@ -104,7 +104,7 @@ impl From<RoleName> for Role {
 }
 
 impl UserCommand {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Create {
                 account,
@@ -130,7 +130,12 @@ impl UserCommand {
     }
 }
 
-async fn create(context: &Context, id: &str, email: String, role: Role) -> Result<Report, Failure> {
+async fn create(
+    context: &CommandContext,
+    id: &str,
+    email: String,
+    role: Role,
+) -> Result<Report, CommandFailure> {
     context.account(id).await?;
     let user = new_user(context, email, role, &password::read_stdin()?)?;
     match account::add_user(&context.store, id, &user, OPERATOR).await? {
@@ -138,12 +143,12 @@ async fn create(context: &Context, id: &str, email: String, role: Role) -> Resul
             format!("User {} ({role}) of {id} signs in as {}.", user.id, user.email),
             json!({ "userId": user.id, "accountId": id, "email": user.email, "role": role.as_str() }),
         )),
-        UserAdded::NoAccount => Err(Failure::no_account(id)),
-        UserAdded::EmailTaken => Err(Failure::refused(
+        UserAdded::NoAccount => Err(CommandFailure::no_account(id)),
+        UserAdded::EmailTaken => Err(CommandFailure::refused(
             "CONFLICT",
             "a user of the account has that e-mail",
         )),
-        UserAdded::TooMany => Err(Failure::refused(
+        UserAdded::TooMany => Err(CommandFailure::refused(
             "CONFLICT",
             "the account has the maximum number of users",
         )),
@@ -152,11 +157,11 @@ async fn create(context: &Context, id: &str, email: String, role: Role) -> Resul
 
 /// Returns a new user's record.
 pub(super) fn new_user(
-    context: &Context,
+    context: &CommandContext,
     email: String,
     role: Role,
     password: &SecretString,
-) -> Result<User, Failure> {
+) -> Result<User, CommandFailure> {
     let created_at_ms = now_ms();
     Ok(User {
         id: IdKind::User.mint(created_at_ms)?,
@@ -170,7 +175,7 @@ pub(super) fn new_user(
     })
 }
 
-async fn list(context: &Context, id: &str) -> Result<Report, Failure> {
+async fn list(context: &CommandContext, id: &str) -> Result<Report, CommandFailure> {
     context.account(id).await?;
     let keys = AccountKeys::new(id);
     let mut users = User::list(&context.store, &keys).await?;

@@ -1,8 +1,8 @@
 //! `tollgate-admin audit export`.
 
-use super::super::context::Context;
+use super::super::context::CommandContext;
 use super::{TrailArgs, signing_key};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use archive::Archive;
 use audit_verify::checkpoint::{self, Checkpoints, NotSigned};
@@ -44,7 +44,7 @@ impl ExportArgs {
         self.out.is_none()
     }
 
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         context.account(&self.trail_args.account).await?;
         let realm = self.trail_args.realm();
         let archive = Archive::from_settings(&context.settings.audit)?;
@@ -92,10 +92,10 @@ impl ExportArgs {
 }
 
 /// Returns the failure if no checkpoint can be signed. The export that it would prove is then not written either.
-fn unsigned(error: NotSigned) -> Failure {
+fn unsigned(error: NotSigned) -> CommandFailure {
     match error {
         NotSigned::Store(error) => error.into(),
-        error => Failure::refused("CHECKPOINT", error_chain(&error)),
+        error => CommandFailure::refused("CHECKPOINT", error_chain(&error)),
     }
 }
 
@@ -106,18 +106,18 @@ enum ExportIncomplete {
 }
 
 impl ExportIncomplete {
-    fn into_failure(self, out: &str) -> Failure {
+    fn into_failure(self, out: &str) -> CommandFailure {
         match self {
             Self::Trail(export::ExportError::Store(error)) => error.into(),
-            Self::Trail(error) => Failure::refused("BROKEN", error_chain(&error)),
-            Self::Out(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::reader_left(),
-            Self::Out(error) => Failure::refused("OUTPUT", format!("{out}: {error}")),
+            Self::Trail(error) => CommandFailure::refused("BROKEN", error_chain(&error)),
+            Self::Out(error) if error.kind() == io::ErrorKind::BrokenPipe => CommandFailure::reader_left(),
+            Self::Out(error) => CommandFailure::refused("OUTPUT", format!("{out}: {error}")),
         }
     }
 }
 
 /// Writes a file, which appears only when it is complete. A device, pipe or socket is written directly.
-async fn write_to(file: &Path, lines: export::Export) -> Result<(), Failure> {
+async fn write_to(file: &Path, lines: export::Export) -> Result<(), CommandFailure> {
     let is_no_file = std::fs::metadata(file).is_ok_and(|found| !found.is_file());
     if is_no_file {
         let out = File::options().write(true).open(file);
@@ -165,8 +165,8 @@ fn part(file: &Path) -> PathBuf {
     name.into()
 }
 
-fn unwritable(file: &Path, error: &io::Error) -> Failure {
-    Failure::refused("OUTPUT", format!("{}: {error}", file.display()))
+fn unwritable(file: &Path, error: &io::Error) -> CommandFailure {
+    CommandFailure::refused("OUTPUT", format!("{}: {error}", file.display()))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `tollgate-admin audit manifests`.
 
-use super::super::context::Context;
+use super::super::context::CommandContext;
 use super::TrailArgs;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use archive::Archive;
 use clap::Args;
@@ -18,7 +18,7 @@ pub(in super::super) struct ManifestsArgs {
 }
 
 impl ManifestsArgs {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         context.account(&self.trail_args.account).await?;
         let realm = self.trail_args.realm();
         let archive = Archive::from_settings(&context.settings.audit)?;

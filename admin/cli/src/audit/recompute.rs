@@ -1,13 +1,13 @@
 //! `tollgate-admin audit recompute`: recomputes the charges of an account's calls from their records and the price
 //! tables of their versions (decision D48).
 
-use super::super::context::Context;
+use super::super::context::CommandContext;
 use super::super::price_tables::PriceTables;
 use super::super::table::table;
 use super::super::value;
 use super::TrailArgs;
-use crate::document::{Document, document};
-use crate::failure::Failure;
+use crate::document::{JsonObject, document};
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use archive::Archive;
 use clap::Args;
@@ -38,7 +38,7 @@ pub(in super::super) struct RecomputeArgs {
 
 /// Results of the calls that were read.
 #[derive(Debug, Default)]
-struct Tally {
+struct RecomputeCounts {
     calls: u64,
     charged: NanosSum,
     same: u64,
@@ -53,12 +53,12 @@ struct Tally {
 }
 
 impl RecomputeArgs {
-    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         context.account(&self.trail_args.account).await?;
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from >= to
         {
-            return Err(Failure::usage("--from must be before --to"));
+            return Err(CommandFailure::usage("--from must be before --to"));
         }
         let archive = Archive::from_settings(&context.settings.audit)?;
         let trail = Trail::new(&context.store, &archive, self.trail_args.realm());
@@ -73,7 +73,7 @@ impl RecomputeArgs {
             to_ms: self.to.map(|day| day * DAY_MS),
             late: None,
         };
-        let mut tally = Tally::default();
+        let mut tally = RecomputeCounts::default();
         let mut place = Some(CallsPosition::START);
         while let Some(from) = place {
             let step = trail.calls(&selection, from, STEP_MAX).await?;
@@ -89,7 +89,7 @@ impl RecomputeArgs {
     }
 }
 
-impl Tally {
+impl RecomputeCounts {
     fn add(&mut self, call: CallRecord, result: Recomputed) {
         self.calls += 1;
         self.charged += call.cost;
@@ -123,7 +123,7 @@ impl Tally {
         }
     }
 
-    fn document(&self) -> Document {
+    fn document(&self) -> JsonObject {
         let named = self.named.iter().map(|(call, computed)| {
             json!({
                 "id": call.id, "auditSeq": call.audit_seq, "model": call.model, "priceVersion": call.price_version,

@@ -1,8 +1,8 @@
 //! `tollgate-admin audit verify`: verifies the store's trail, or an export with or without the store.
 
-use super::super::context::Context;
+use super::super::context::CommandContext;
 use super::{TrailArgs, signing_key};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use archive::Archive;
 use audit_verify::checkpoint::{self, Checkpoints, Largest};
@@ -52,7 +52,7 @@ struct Against {
     /// Known ends of its trail.
     known: Vec<KnownEnd>,
     /// The trail in the store, and its number of entries.
-    store: Option<(Box<Context>, u64)>,
+    store: Option<(Box<CommandContext>, u64)>,
     /// A fault of the known ends themselves, independent of the export.
     bad: Option<Broken>,
     /// Why the checkpoint in the archive could not be read.
@@ -66,7 +66,7 @@ fn public_key(text: &str) -> Result<PublicKey, String> {
 }
 
 impl VerifyArgs {
-    pub(super) async fn run(self, settings: Settings) -> Result<Report, Failure> {
+    pub(super) async fn run(self, settings: Settings) -> Result<Report, CommandFailure> {
         let verdict = match &self.file {
             None => self.online(settings).await?,
             Some(file) => self.offline(file, settings).await?,
@@ -81,8 +81,8 @@ impl VerifyArgs {
         })
     }
 
-    async fn online(&self, settings: Settings) -> Result<Verdict, Failure> {
-        let context = Context::open(settings).await?;
+    async fn online(&self, settings: Settings) -> Result<Verdict, CommandFailure> {
+        let context = CommandContext::open(settings).await?;
         let archive = Archive::from_settings(&context.settings.audit)?;
         context.account(&self.trail_args.account).await?;
         let realm = self.trail_args.realm();
@@ -113,7 +113,7 @@ impl VerifyArgs {
         compared(verdict, unread)
     }
 
-    async fn offline(&self, path: &Path, settings: Settings) -> Result<Verdict, Failure> {
+    async fn offline(&self, path: &Path, settings: Settings) -> Result<Verdict, CommandFailure> {
         let mut verifier = ChainVerifier::starting_after(self.after);
         let against = self.against(&settings).await?;
         for one in &against.known {
@@ -141,11 +141,11 @@ impl VerifyArgs {
     async fn compare_whole(
         &self,
         path: &Path,
-        context: &Context,
+        context: &CommandContext,
         verifier: &ChainVerifier,
         both: u64,
         verdict: &mut Verdict,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let archive = Archive::from_settings(&context.settings.audit)?;
         let trail = Trail::new(&context.store, &archive, self.trail_args.realm());
         if both <= self.after {
@@ -172,11 +172,11 @@ impl VerifyArgs {
 
     /// Returns the known ends for an export: the given note; otherwise the store's and the archive's note, or only the
     /// latter.
-    async fn against(&self, settings: &Settings) -> Result<Against, Failure> {
+    async fn against(&self, settings: &Settings) -> Result<Against, CommandFailure> {
         if let Some(file) = &self.checkpoint {
             return self.against_note(&note_of(file)?, settings).await;
         }
-        let unreachable = match Context::open(settings.clone()).await {
+        let unreachable = match CommandContext::open(settings.clone()).await {
             Ok(context) => return self.against_store(context).await,
             Err(failure) => format!("the store cannot be reached: {}", failure.message()),
         };
@@ -190,17 +190,17 @@ impl VerifyArgs {
         Ok(against)
     }
 
-    async fn against_note(&self, note: &str, settings: &Settings) -> Result<Against, Failure> {
+    async fn against_note(&self, note: &str, settings: &Settings) -> Result<Against, CommandFailure> {
         let key = match self.key {
             Some(key) => key,
-            None => match Context::open(settings.clone()).await {
+            None => match CommandContext::open(settings.clone()).await {
                 Ok(context) => self.key(&context).await?,
                 Err(failure) => {
                     let why = failure.message();
                     let message = format!(
                         "--key is needed to check the note, since the store cannot be reached: {why}"
                     );
-                    return Err(Failure::usage(message));
+                    return Err(CommandFailure::usage(message));
                 }
             },
         };
@@ -214,7 +214,7 @@ impl VerifyArgs {
         Ok(against)
     }
 
-    async fn against_store(&self, context: Context) -> Result<Against, Failure> {
+    async fn against_store(&self, context: CommandContext) -> Result<Against, CommandFailure> {
         context.account(&self.trail_args.account).await?;
         let realm = self.trail_args.realm();
         let key = self.key(&context).await?;
@@ -236,7 +236,7 @@ impl VerifyArgs {
         Ok(against)
     }
 
-    async fn key(&self, context: &Context) -> Result<PublicKey, Failure> {
+    async fn key(&self, context: &CommandContext) -> Result<PublicKey, CommandFailure> {
         match self.key {
             Some(key) => Ok(key),
             None => Ok(signing_key(&context.store, &context.settings).await?.public()),
@@ -277,11 +277,11 @@ impl Against {
 }
 
 /// Returns the verdict, unless there is none: without a fault, and with a checkpoint that could not be read.
-fn compared(verdict: Verdict, unread: Option<String>) -> Result<Verdict, Failure> {
+fn compared(verdict: Verdict, unread: Option<String>) -> Result<Verdict, CommandFailure> {
     match unread.filter(|_| verdict.ok()) {
         Some(why) => {
             let message = format!("the checkpoint in the archive cannot be read: {why}");
-            Err(Failure::no_archive(message))
+            Err(CommandFailure::no_archive(message))
         }
         None => Ok(verdict),
     }
@@ -292,7 +292,7 @@ const fn every(settings: &Settings) -> Duration {
     Duration::from_millis(settings.audit.checkpoint_every_ms)
 }
 
-fn note_of(path: &Path) -> Result<String, Failure> {
+fn note_of(path: &Path) -> Result<String, CommandFailure> {
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     let mut text = String::new();
     // One byte more than the limit tells that it is not a note.
@@ -301,11 +301,11 @@ fn note_of(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn reader(path: &Path) -> Result<BufReader<File>, Failure> {
+fn reader(path: &Path) -> Result<BufReader<File>, CommandFailure> {
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     Ok(BufReader::new(file))
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("{}: {error}", path.display()))
+fn unreadable(path: &Path, error: &std::io::Error) -> CommandFailure {
+    CommandFailure::usage(format!("{}: {error}", path.display()))
 }

@@ -1,9 +1,9 @@
 //! Help of the commands that touch money.
 
-use super::Page;
+use super::HelpPage;
 
-pub(super) const PAGES: &[Page] = &[
-    Page {
+pub(super) const PAGES: &[HelpPage] = &[
+    HelpPage {
         path: "deposit",
         about: "Credits money to a wallet. A repeated --reference means the same deposit and changes nothing, so a \
                 script can repeat it safely. Money that is --pending cannot be spent until `deposit confirm`. The \
@@ -18,7 +18,7 @@ pub(super) const PAGES: &[Page] = &[
         refused: "there is no such account or wallet, the wallet is closed or too full, or the reference was used for \
                   another deposit, or for this one with or without --pending",
     },
-    Page {
+    HelpPage {
         path: "deposit confirm",
         about: "Credits a pending deposit. A repeated confirmation gives the same answer and changes nothing. Any \
                 account can announce a reference that it guesses: say which account sent the money, and how much \
@@ -31,7 +31,7 @@ pub(super) const PAGES: &[Page] = &[
         refused: "there is no pending deposit of the reference, it was cancelled, several deposits have it, it has \
                   another amount, or the wallet is closed or too full",
     },
-    Page {
+    HelpPage {
         path: "deposit cancel",
         about: "Cancels a pending deposit that will not arrive. The wallet no longer waits for it, so its agent can \
                 be deleted. The reference stays used: money that arrives later needs another one. A repeated \
@@ -40,14 +40,14 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin deposit cancel --reference card-7781"],
         refused: "there is no pending deposit of the reference, it was confirmed, or several deposits have it",
     },
-    Page {
+    HelpPage {
         path: "escrow show",
         about: "Shows an escrow: its parties, amount, conditions, state, and the reason of a dispute.",
         changes: "nothing.",
         examples: &["tollgate-admin escrow show --escrow 17"],
         refused: "there is no such escrow",
     },
-    Page {
+    HelpPage {
         path: "escrow resolve",
         about: "Decides a disputed escrow finally: all of its money goes to the payee, or back to the payer. Read \
                 `escrow show` first.",
@@ -56,7 +56,7 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin escrow resolve --escrow 17 --to payer"],
         refused: "there is no such escrow, it is not disputed, or the wallet cannot hold that much",
     },
-    Page {
+    HelpPage {
         path: "decision show",
         about: "Shows what is recorded of one decision on a call, as GET /decisions/{id} does: who called what and when, \
                 the checks with their numbers, the estimate, the charge and what it follows from, and whether the record \
@@ -73,7 +73,7 @@ pub(super) const PAGES: &[Page] = &[
         refused: "there is no such account, no decision of that id in that mode, or its segment of the archive is \
                   missing or damaged",
     },
-    Page {
+    HelpPage {
         path: "holds list",
         about: "Lists holds. A hold is the estimate that is charged before a call is sent. An open hold belongs to a \
                 call in flight. A kept hold was never settled, because an edge died or the store was unavailable: its \
@@ -82,7 +82,7 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin holds list --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --limit 10000"],
         refused: "there is no such account",
     },
-    Page {
+    HelpPage {
         path: "holds settle",
         about: "Charges the real cost of a call in place of its estimate, in the counters of its agent, run, day, \
                 month and plan. A cost above the estimate needs --above-estimate; above 10,000 USD it is refused, \
@@ -95,7 +95,7 @@ pub(super) const PAGES: &[Page] = &[
         refused: "no open or kept hold has that id, its call is still in flight, it changed meanwhile, or the cost is \
                   above the estimate (ABOVE_ESTIMATE) or above what any call costs (VALIDATION)",
     },
-    Page {
+    HelpPage {
         path: "holds release",
         about: "Returns the estimate of a call that the provider did not serve.",
         changes: "the hold and its counters; audited as the call's settlement, by `operator`, with the reason.",

@@ -1,9 +1,9 @@
 //! Help of the commands about dashboard users.
 
-use super::Page;
+use super::HelpPage;
 
-pub(super) const PAGES: &[Page] = &[
-    Page {
+pub(super) const PAGES: &[HelpPage] = &[
+    HelpPage {
         path: "user create",
         about: "Creates a user, who can sign in to the dashboard. The password needs at least 8 characters; only its \
                 argon2id hash is stored.",
@@ -14,14 +14,14 @@ pub(super) const PAGES: &[Page] = &[
         ],
         refused: "there is no such account, a user of it has the e-mail, or it has too many users",
     },
-    Page {
+    HelpPage {
         path: "user list",
         about: "Lists the users of an account, newest first: role, second factor, last login.",
         changes: "nothing.",
         examples: &["tollgate-admin user list --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC"],
         refused: "there is no such account",
     },
-    Page {
+    HelpPage {
         path: "user set-role",
         about: "Changes a user's role, from the next call on. Sessions stay.",
         changes: "the user's role, audited as user.role_changed. Below admin it also revokes the user's API keys; a \
@@ -29,7 +29,7 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin user set-role --email bo@example.com --role manager"],
         refused: "no user, or users of several accounts, have the e-mail, or the account would be without an owner",
     },
-    Page {
+    HelpPage {
         path: "user reset-password",
         about: "Prints a link with which the user sets a new password, once and within an hour. Send it over a \
                 private channel. With --password-stdin the command sets the password itself (at least 8 characters), \
@@ -42,7 +42,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         refused: "no user, or users of several accounts, have the e-mail, or the user is changed at the same moment",
     },
-    Page {
+    HelpPage {
         path: "user remove",
         about: "Removes a user: all sessions end, and the e-mail is free again. What the user did stays in the audit \
                 trail.",
@@ -50,14 +50,14 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin user remove --email bo@example.com"],
         refused: "no user, or users of several accounts, have the e-mail, or the account would be without an owner",
     },
-    Page {
+    HelpPage {
         path: "user unlock",
         about: "Unlocks a user after ten wrong passwords.",
         changes: "the count of attempts, audited as user.unlocked.",
         examples: &["tollgate-admin user unlock --email bo@example.com"],
         refused: "no user, or users of several accounts, have the e-mail",
     },
-    Page {
+    HelpPage {
         path: "user disable-totp",
         about: "Removes the second factor of a user who lost device and recovery codes. Verify who asks for it: \
                 afterwards the password alone signs in. All sessions end.",

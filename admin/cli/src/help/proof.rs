@@ -1,9 +1,9 @@
 //! Help of the commands that stop unwanted activity, and that verify records.
 
-use super::Page;
+use super::HelpPage;
 
-pub(super) const PAGES: &[Page] = &[
-    Page {
+pub(super) const PAGES: &[HelpPage] = &[
+    HelpPage {
         path: "agent freeze",
         about: "Denies every further call and spend of an agent, on every edge. Only the operator can lift this \
                 freeze; it replaces a freeze by the account.",
@@ -14,14 +14,14 @@ pub(super) const PAGES: &[Page] = &[
         ],
         refused: "there is no such account, or it has no such agent in that mode",
     },
-    Page {
+    HelpPage {
         path: "agent unfreeze",
         about: "Makes an agent active again, whether the operator or the account froze it.",
         changes: "the agent's state, audited as agent.unfrozen by `operator`; nothing if it was active already.",
         examples: &["tollgate-admin agent unfreeze --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --agent my-bot"],
         refused: "there is no such account, or it has no such agent in that mode",
     },
-    Page {
+    HelpPage {
         path: "ip block",
         about: "Blocks an address or range. The edge, the management API and the dashboard answer its requests with \
                 403 IP_BLOCKED, with any key. A caller's address is determined by network.trusted_proxies. An IPv4 \
@@ -30,7 +30,7 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin ip block 203.0.113.7 --reason 'guesses keys'"],
         refused: "the list already has the maximum number of ranges",
     },
-    Page {
+    HelpPage {
         path: "ip unblock",
         about: "Removes a range from the list. It must be given as it was blocked. The command warns if a wider \
                 blocked range contains it.",
@@ -38,14 +38,14 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin ip unblock 203.0.113.7"],
         refused: "the store has no ledger, or does not answer",
     },
-    Page {
+    HelpPage {
         path: "ip list",
         about: "Lists the blocked ranges with the time and the reason of each.",
         changes: "nothing.",
         examples: &["tollgate-admin ip list --json"],
         refused: "the store has no ledger, or does not answer",
     },
-    Page {
+    HelpPage {
         path: "audit verify",
         about: "Checks every entry and link of an audit trail, and that its end was not cut off: in store and \
                 archive, or in an export with --file. An export is compared with the store, or with a signed \
@@ -60,7 +60,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         refused: "an entry was changed (the first one is named), or there is no such account",
     },
-    Page {
+    HelpPage {
         path: "audit recompute",
         about: "Recomputes the charge of each approved call of an account from its entry in the audit trail and the \
                 price table of its version, and lists differences, at most 100. A charge without usage is compared \
@@ -74,7 +74,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         refused: "a charge is different, or there is no such account",
     },
-    Page {
+    HelpPage {
         path: "audit export",
         about: "Writes an audit trail as JSON Lines, each entry exactly as it was hashed. With --checkpoint it also \
                 signs the end of the trail, so that a later removal of entries is detected. --json needs --out.",
@@ -87,7 +87,7 @@ pub(super) const PAGES: &[Page] = &[
         refused: "there is no such account, the trail is broken or contradicts its checkpoint, or a file cannot be \
                   written",
     },
-    Page {
+    HelpPage {
         path: "audit manifests",
         about: "Compares the manifest of each archived segment of a trail with the segment and with the store's \
                 description, and rebuilds missing or changed ones from their segments.",
@@ -96,7 +96,7 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin audit manifests --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC"],
         refused: "there is no such account, or a segment is missing or changed, too",
     },
-    Page {
+    HelpPage {
         path: "audit key",
         about: "Shows the public key that verifies signed checkpoints. Keep it away from the store: with it an export \
                 can be verified without trust in the store.",
@@ -104,7 +104,7 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin audit key > checkpoint.pub"],
         refused: "the key does not open with the configured master keys",
     },
-    Page {
+    HelpPage {
         path: "ledger check",
         about: "Recomputes balances, transfers, escrows, intents, counters, holds and the audit sequence from their \
                 records, while the system runs, and lists each violated invariant with its records. Records that \

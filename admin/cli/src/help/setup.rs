@@ -1,9 +1,9 @@
 //! Help of the commands that run and set up Tollgate.
 
-use super::Page;
+use super::HelpPage;
 
-pub(super) const PAGES: &[Page] = &[
-    Page {
+pub(super) const PAGES: &[HelpPage] = &[
+    HelpPage {
         path: "serve",
         about: "Serves the management API and the dashboard on admin.listen, metrics and readiness on \
                 admin.ops_listen, and runs the workers: webhooks, audit trail, archive, overdue charges. Logs go to \
@@ -12,7 +12,7 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin serve --config /etc/tollgate/tollgate.toml"],
         refused: "an address is in use, or the server failed",
     },
-    Page {
+    HelpPage {
         path: "health",
         about: "Asks the edge or the admin server of this machine, at its ops listener in the configuration: /readyz, \
                 or /livez with --live. It is the health check of the container image, which has neither shell nor \
@@ -21,7 +21,7 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin health edge", "tollgate-admin health admin --live"],
         refused: "the server does not answer within 4 seconds, or is not ready (with its reason)",
     },
-    Page {
+    HelpPage {
         path: "sandbox-upstream",
         about: "Answers POST /v1/chat/completions, /v1/responses, /v1/embeddings and GET /v1/models like the \
                 provider, for any key, at no cost. The header `x-sandbox-scenario`, or a model or `user` named \
@@ -31,7 +31,7 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin sandbox-upstream --listen 127.0.0.1:8090 --delay-ms 200"],
         refused: "the address is in use",
     },
-    Page {
+    HelpPage {
         path: "bench",
         about: "Sends chat completions to an edge at fixed times and reports latencies, answers by reason, and \
                 errors. Ctrl-C ends it with the report. With --account it creates agents and virtual keys named \
@@ -49,7 +49,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         refused: "too many errors, the overspend check failed, or agents and keys could not be created",
     },
-    Page {
+    HelpPage {
         path: "store init",
         about: "Initialises an empty store as a ledger with a random epoch. Servers answer 503 without an epoch, so \
                 that a wiped store is an error and not a fresh budget. On a ledger the command only shows the epoch.",
@@ -57,7 +57,7 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin store init --json"],
         refused: "the store contains data but no ledger, evicts keys, or does not answer",
     },
-    Page {
+    HelpPage {
         path: "store accept",
         about: "Accepts the current state of accounts after a failover that lost writes. The edges have seen a higher \
                 version of such accounts and deny their calls. Lost charges count against no limit, so check the \
@@ -71,7 +71,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         refused: "there is no such account, or the store has no ledger",
     },
-    Page {
+    HelpPage {
         path: "store check",
         about: "Checks whether the store is safe for money: it has a ledger's epoch, evicts no keys, skipped no \
                 writes when it loaded its file, agrees with this machine's clock, and is no restored backup that \
@@ -86,7 +86,7 @@ pub(super) const PAGES: &[Page] = &[
                   master key, lost writes of accounts, is less durable than store.durability requires, or does not \
                   answer",
     },
-    Page {
+    HelpPage {
         path: "account create",
         about: "Creates an account, which is one tenant: no other account sees its agents, wallets, policies and \
                 keys. With --owner-email it gets an owner, who can sign in to the dashboard and invite others. The \
@@ -98,7 +98,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         refused: "the store has no ledger, or does not answer",
     },
-    Page {
+    HelpPage {
         path: "account set-plan",
         about: "Moves the account to another plan of plans.file. Existing records stay; a lower limit applies to the \
                 next call, or to the next record that is created.",
@@ -108,14 +108,14 @@ pub(super) const PAGES: &[Page] = &[
         ],
         refused: "there is no such account",
     },
-    Page {
+    HelpPage {
         path: "account list",
         about: "Lists every account: plan, time of creation, name.",
         changes: "nothing.",
         examples: &["tollgate-admin account list --json | jq -r '.accounts[].accountId'"],
         refused: "the store has no ledger, or does not answer",
     },
-    Page {
+    HelpPage {
         path: "account show",
         about: "Shows one account: name, plan, used share of its budgets and technical limits, generation and version \
                 (with which the edges detect lost writes), and its users with their roles.",
@@ -123,7 +123,7 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin account show --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --json"],
         refused: "there is no such account",
     },
-    Page {
+    HelpPage {
         path: "api-key create",
         about: "Issues a key of the management API. Every request checks the key's mode, permissions, addresses and \
                 expiry. The key is printed once and only its hash is stored: a lost key must be replaced. Do not give \
@@ -136,7 +136,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         refused: "there is no such account, or it has the maximum number of keys",
     },
-    Page {
+    HelpPage {
         path: "api-key list",
         about: "Lists the keys of an account, newest first: permissions, state (active, expired, revoked) and first \
                 characters.",
@@ -144,7 +144,7 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin api-key list --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC"],
         refused: "there is no such account",
     },
-    Page {
+    HelpPage {
         path: "api-key revoke",
         about: "Revokes a key. Requests that were accepted before finish; the next one is refused. A revoked key \
                 cannot be restored.",
@@ -155,7 +155,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         refused: "the account has no such key, or it was revoked before",
     },
-    Page {
+    HelpPage {
         path: "prices import",
         about: "Reads LiteLLM's model_prices_and_context_window.json. Its OpenAI models for chat, responses and \
                 embeddings override prices.file and earlier imports. --json lists the skipped models with reasons, \
@@ -171,7 +171,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         refused: "other imports run at the same time, or the import is not confirmed (NOT_CONFIRMED): import again",
     },
-    Page {
+    HelpPage {
         path: "prices show",
         about: "Shows a model's prices in USD per million tokens, the entry that applies, and whether it comes from \
                 prices.file or an import. With --version it shows the prices of an earlier table.",
@@ -182,7 +182,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         refused: "the imported prices in the store cannot be read, or no table of that version was kept",
     },
-    Page {
+    HelpPage {
         path: "prices versions",
         about: "Lists the price tables with which edges charged, sorted by version. Each edge stores its table when \
                 it takes effect, and an admin server moves it to `prices/` in the archive within seconds. `in force` \
@@ -191,7 +191,7 @@ pub(super) const PAGES: &[Page] = &[
         examples: &["tollgate-admin prices versions --json"],
         refused: "the archive cannot be read",
     },
-    Page {
+    HelpPage {
         path: "keys rotate",
         about: "Encrypts every provider key, every webhook's secret and the key of checkpoints again under the newest \
                 master key, the first in secrets.master_key_file (or secrets.master_key). Before that, give every \
@@ -203,14 +203,14 @@ pub(super) const PAGES: &[Page] = &[
         refused: "a secret does not open with the configured master keys (it is named, and the others are encrypted \
                   again)",
     },
-    Page {
+    HelpPage {
         path: "completions",
         about: "Prints a script with which a shell completes commands, options and values.",
         changes: "nothing.",
         examples: &["source <(tollgate-admin completions bash)"],
         refused: "standard output cannot be written",
     },
-    Page {
+    HelpPage {
         path: "man",
         about: "Writes a manual page for each command, with the text of --help.",
         changes: "files tollgate-admin*.1 in the directory; existing ones are overwritten.",

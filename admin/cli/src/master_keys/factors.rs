@@ -1,8 +1,8 @@
 //! Reseals the second factors of an account's users, including unconfirmed ones.
 
-use super::super::context::Context;
-use super::{ATTEMPTS, Tally, seal_again};
-use crate::failure::Failure;
+use super::super::context::CommandContext;
+use super::{ATTEMPTS, RotationCounts, seal_again};
+use crate::failure::CommandFailure;
 use crypto::seal::{Keyring, TotpSecretOf};
 use domain::mode::Mode;
 use serde_json::json;
@@ -13,11 +13,11 @@ use store::user::{Stored, User};
 
 /// Reseals the second factors of all users. A user who is changed meanwhile is read again.
 pub(super) async fn rotate_factors(
-    context: &Context,
+    context: &CommandContext,
     keyring: &Keyring,
     account: &str,
-    tally: &mut Tally,
-) -> Result<(), Failure> {
+    tally: &mut RotationCounts,
+) -> Result<(), CommandFailure> {
     let keys = AccountKeys::new(account);
     let scope = Scope::from_operator(account, Mode::Live);
     for listed in Stored::list(&context.store, &keys).await? {
@@ -45,7 +45,7 @@ pub(super) async fn rotate_factors(
         }
         if known.is_some() {
             let message = format!("other requests keep changing a user of {account}; rotate again");
-            return Err(Failure::refused("CONFLICT", message));
+            return Err(CommandFailure::refused("CONFLICT", message));
         }
     }
     Ok(())
@@ -56,8 +56,8 @@ fn sealed_again(
     keyring: &Keyring,
     account: &str,
     old: &User,
-    tally: &mut Tally,
-) -> Result<(User, u64), Failure> {
+    tally: &mut RotationCounts,
+) -> Result<(User, u64), CommandFailure> {
     let mut user = old.clone();
     let owner = TotpSecretOf {
         account,

@@ -1,8 +1,8 @@
 //! Changes of a user by the operator: role, password, second factor, removal.
 
-use super::super::context::Context;
+use super::super::context::CommandContext;
 use super::super::{password, value};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::Args;
 use domain::mode::Mode;
@@ -39,7 +39,7 @@ pub(super) struct FoundUser {
 
 impl FoundUser {
     /// Finds the user with this name, who must exist and, if no account is given, be unique.
-    pub(super) async fn by_name(context: &Context, name: &UserArgs) -> Result<Self, Failure> {
+    pub(super) async fn by_name(context: &CommandContext, name: &UserArgs) -> Result<Self, CommandFailure> {
         let UserArgs { email, account } = name;
         let accounts = match account {
             Some(account) => vec![account.clone()],
@@ -59,7 +59,7 @@ impl FoundUser {
         }
         match (found.pop(), found.as_slice()) {
             (Some(one), []) => Ok(one),
-            (None, _) => Err(Failure::refused(
+            (None, _) => Err(CommandFailure::refused(
                 "NOT_FOUND",
                 format!("no user has the e-mail {email}"),
             )),
@@ -70,7 +70,7 @@ impl FoundUser {
                     "several accounts have a user of the e-mail {email}: name one with --account ({})",
                     accounts.join(", ")
                 );
-                Err(Failure::refused("ACCOUNT_REQUIRED", message))
+                Err(CommandFailure::refused("ACCOUNT_REQUIRED", message))
             }
         }
     }
@@ -91,7 +91,7 @@ impl FoundUser {
 }
 
 /// The ids of the API keys that a user made.
-async fn keys_of(context: &Context, owner: &EmailOwner) -> Result<Vec<String>, Failure> {
+async fn keys_of(context: &CommandContext, owner: &EmailOwner) -> Result<Vec<String>, CommandFailure> {
     let keys = AccountKeys::new(&owner.account);
     let made = ApiKey::made_by(&context.store, &keys, &owner.user).await?;
     Ok(made.into_iter().map(|key| key.id).collect())
@@ -110,11 +110,11 @@ struct Edit<'a> {
 /// changed; it is called again if another change occurs meanwhile. Returns the user before the change, and the number
 /// of the account's newest key at it, `None` if nothing was changed.
 async fn edit(
-    context: &Context,
+    context: &CommandContext,
     name: &UserArgs,
     edit: Edit<'_>,
     change: impl Fn(&User) -> Option<Option<User>>,
-) -> Result<(FoundUser, Option<u64>), Failure> {
+) -> Result<(FoundUser, Option<u64>), CommandFailure> {
     for _ in 0..ATTEMPTS {
         let found = FoundUser::by_name(context, name).await?;
         let Some(new) = change(&found.stored.user) else {
@@ -133,22 +133,22 @@ async fn edit(
             UserChanged::Changed => {}
             UserChanged::LastOwner => {
                 let message = "the account needs an owner: assign another owner first";
-                return Err(Failure::refused("LAST_OWNER", message));
+                return Err(CommandFailure::refused("LAST_OWNER", message));
             }
         }
     }
-    Err(Failure::refused(
+    Err(CommandFailure::refused(
         "CONFLICT",
         "other requests keep changing the user; try again",
     ))
 }
 
 pub(super) async fn set_role(
-    context: &Context,
+    context: &CommandContext,
     name: &UserArgs,
     role: Role,
     keeps: bool,
-) -> Result<Report, Failure> {
+) -> Result<Report, CommandFailure> {
     let FoundUser { owner, .. } = FoundUser::by_name(context, name).await?;
     let revokes = !role.makes_keys() && !keeps;
     // Read before the user is read again: the keys up to this one were made before the user was seen in the role.
@@ -182,10 +182,10 @@ pub(super) async fn set_role(
 }
 
 pub(super) async fn set_password(
-    context: &Context,
+    context: &CommandContext,
     name: &UserArgs,
     new: &SecretString,
-) -> Result<Report, Failure> {
+) -> Result<Report, CommandFailure> {
     let password = password::hash(context, &name.email, new)?;
     let how = Edit {
         ending: SessionsToEnd::All,
@@ -210,7 +210,10 @@ pub(super) async fn set_password(
     ))
 }
 
-pub(super) async fn disable_totp(context: &Context, name: &UserArgs) -> Result<Report, Failure> {
+pub(super) async fn disable_totp(
+    context: &CommandContext,
+    name: &UserArgs,
+) -> Result<Report, CommandFailure> {
     let how = Edit {
         ending: SessionsToEnd::All,
         api_keys: &[],
@@ -235,7 +238,11 @@ pub(super) async fn disable_totp(context: &Context, name: &UserArgs) -> Result<R
     ))
 }
 
-pub(super) async fn remove(context: &Context, name: &UserArgs, keeps: bool) -> Result<Report, Failure> {
+pub(super) async fn remove(
+    context: &CommandContext,
+    name: &UserArgs,
+    keeps: bool,
+) -> Result<Report, CommandFailure> {
     if let Some(report) = forget_missing(context, name).await? {
         return Ok(report);
     }
@@ -267,7 +274,7 @@ pub(super) async fn remove(context: &Context, name: &UserArgs, keeps: bool) -> R
 
 /// Completes an interrupted removal: the account has no such user, but the look-up of the e-mail address still contains
 /// it.
-async fn forget_missing(context: &Context, name: &UserArgs) -> Result<Option<Report>, Failure> {
+async fn forget_missing(context: &CommandContext, name: &UserArgs) -> Result<Option<Report>, CommandFailure> {
     let UserArgs { email, account } = name;
     let Some(account) = account else { return Ok(None) };
     let there = Stored::find(&context.store, &AccountKeys::new(account), email).await?;

@@ -1,9 +1,9 @@
 //! Commands for a user who cannot sign in.
 
-use super::super::context::Context;
+use super::super::context::CommandContext;
 use super::change::{FoundUser, UserArgs};
 use crate::closed_stdout;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::report::Report;
 use clock::now_ms;
 use crypto::token::Token;
@@ -13,13 +13,13 @@ use store::credential_attempts::Attempts;
 use store::keys::Tries;
 use store::user::script::{RESET_LIFE, issue_reset, note};
 
-pub(super) async fn reset_link(context: &Context, name: &UserArgs) -> Result<Report, Failure> {
+pub(super) async fn reset_link(context: &CommandContext, name: &UserArgs) -> Result<Report, CommandFailure> {
     closed_stdout::check()?;
     let found = FoundUser::by_name(context, name).await?;
     let token = Token::mint()?;
     if !issue_reset(&context.store, &found.scope(), &found.stored, &token.hash()).await? {
         let message = "the user was changed at the same moment; try again";
-        return Err(Failure::refused("CONFLICT", message));
+        return Err(CommandFailure::refused("CONFLICT", message));
     }
     let link = format!("{}/#/reset/{}", context.settings.public_url(), token.expose());
     let life_ms = u64::try_from(RESET_LIFE.as_millis()).unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) async fn reset_link(context: &Context, name: &UserArgs) -> Result<Rep
     .secret())
 }
 
-pub(super) async fn unlock(context: &Context, name: &UserArgs) -> Result<Report, Failure> {
+pub(super) async fn unlock(context: &CommandContext, name: &UserArgs) -> Result<Report, CommandFailure> {
     let found = FoundUser::by_name(context, name).await?;
     let (id, scope) = (&found.stored.user.id, found.scope());
     note(&context.store, &scope, id, "user.unlocked", json!({})).await?;
