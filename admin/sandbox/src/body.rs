@@ -1,6 +1,6 @@
 //! Bodies of completions: whole, compressed, chunked, truncated, very large.
 
-use super::reply::Reply;
+use super::reply::BoxedReply;
 use axum::body::Body;
 use bytes::Bytes;
 use flate2::Compression;
@@ -18,17 +18,17 @@ const PIECE: usize = 64 << 10;
 /// Text of a completion before which the filler of a huge answer is inserted.
 const MARK: &str = "\"content\":\"";
 
-fn ok(body: Body) -> Reply {
-    Reply::new(StatusCode::OK, JSON, body)
+fn ok(body: Body) -> BoxedReply {
+    BoxedReply::new(StatusCode::OK, JSON, body)
 }
 
 /// Builds an unencoded answer with its length.
-pub(super) fn whole(json: String) -> Reply {
+pub(super) fn whole(json: String) -> BoxedReply {
     ok(Body::from(json))
 }
 
 /// Builds a compressed answer, even if it was not requested.
-pub(super) fn gzip(json: &str) -> Reply {
+pub(super) fn gzip(json: &str) -> BoxedReply {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let compressed = encoder.write_all(json.as_bytes()).and_then(|()| encoder.finish());
     // Writing to memory does not fail.
@@ -60,22 +60,22 @@ fn broken_off(json: &str) -> Body {
 }
 
 /// Builds an answer without a length, in several chunks.
-pub(super) fn chunked(json: &str) -> Reply {
+pub(super) fn chunked(json: &str) -> BoxedReply {
     ok(one_by_one(pieces(json)))
 }
 
 /// Builds a chunked answer that breaks off.
-pub(super) fn broken_chunks(json: &str) -> Reply {
+pub(super) fn broken_chunks(json: &str) -> BoxedReply {
     ok(broken_off(json))
 }
 
 /// Builds an answer shorter than its Content-Length.
-pub(super) fn too_short(json: &str) -> Reply {
+pub(super) fn too_short(json: &str) -> BoxedReply {
     ok(broken_off(json)).with(CONTENT_LENGTH, json.len())
 }
 
 /// Builds a completion of exactly `bytes` bytes (or its own length, if that is longer), with filler before its text.
-pub(super) fn huge(json: &str, bytes: u64) -> Reply {
+pub(super) fn huge(json: &str, bytes: u64) -> BoxedReply {
     let at = json.find(MARK).map_or(0, |at| at + MARK.len());
     let (head, tail) = json.split_at(at);
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).max(json.len());

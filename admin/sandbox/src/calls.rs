@@ -1,6 +1,6 @@
 //! Log of what was sent for each call, from which a test can recompute the cost of the call.
 
-use super::request::Request;
+use super::request::SandboxRequest;
 use clock::now_ms;
 use http::HeaderMap;
 use parking_lot::Mutex;
@@ -18,11 +18,11 @@ const ID_BYTES_MAX: usize = 128;
 
 /// The calls that are over, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Mutex<Ended>);
+pub(super) struct Calls(Mutex<EndedCalls>);
 
 #[derive(Debug, Default)]
-struct Ended {
-    calls: VecDeque<Call>,
+struct EndedCalls {
+    calls: VecDeque<RecordedCall>,
     forgotten: u64,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum AnswerEnd {
 }
 
 #[derive(Debug)]
-struct Call {
+struct RecordedCall {
     number: u64,
     endpoint: &'static str,
     model: String,
@@ -64,12 +64,12 @@ struct Call {
 pub(super) struct Recorder {
     calls: Arc<Calls>,
     /// `Some` until it is dropped.
-    call: Option<Call>,
+    call: Option<RecordedCall>,
 }
 
 /// Content of a piece of an answer.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct SentPiece {
     pub(super) bytes: usize,
     pub(super) events: u64,
     pub(super) text_bytes: usize,
@@ -78,12 +78,17 @@ pub(super) struct Sent {
 
 impl Recorder {
     /// Starts the record of a call.
-    pub(super) fn new(calls: &Arc<Calls>, number: u64, request: &Request, headers: &HeaderMap) -> Self {
+    pub(super) fn new(
+        calls: &Arc<Calls>,
+        number: u64,
+        request: &SandboxRequest,
+        headers: &HeaderMap,
+    ) -> Self {
         let id = headers
             .get("x-client-request-id")
             .and_then(|value| value.to_str().ok())
             .filter(|id| id.len() <= ID_BYTES_MAX);
-        let call = Call {
+        let call = RecordedCall {
             number,
             endpoint: request.endpoint.as_str(),
             model: cut(&request.model).to_owned(),
@@ -115,7 +120,7 @@ impl Recorder {
     }
 
     /// Records a piece that was handed to the connection.
-    pub(super) fn sent(&mut self, sent: Sent) {
+    pub(super) fn sent(&mut self, sent: SentPiece) {
         let Some(call) = &mut self.call else {
             return;
         };
@@ -162,7 +167,7 @@ impl Drop for Recorder {
 }
 
 impl Calls {
-    fn push(&self, call: Call) {
+    fn push(&self, call: RecordedCall) {
         let mut ended = self.0.lock();
         if ended.calls.len() == CALLS_KEPT {
             ended.calls.pop_front();
@@ -174,12 +179,12 @@ impl Calls {
     /// Returns the answer of `GET /sandbox/calls`: the ended calls, in the order of their ends.
     pub(super) fn document(&self) -> Value {
         let ended = self.0.lock();
-        let calls: Vec<Value> = ended.calls.iter().map(Call::document).collect();
+        let calls: Vec<Value> = ended.calls.iter().map(RecordedCall::document).collect();
         json!({ "calls": calls, "forgotten": ended.forgotten })
     }
 }
 
-impl Call {
+impl RecordedCall {
     fn document(&self) -> Value {
         // Usage that is not JSON is shown as text.
         let usage = self.usage.as_deref().map(|text| {
@@ -217,9 +222,9 @@ mod tests {
         let mut request = request(Endpoint::Chat, None);
         request.model = format!("x{}", "ä".repeat(1 << 20));
         let mut recorder = Recorder::new(&calls, 1, &request, &HeaderMap::new());
-        recorder.sent(Sent {
+        recorder.sent(SentPiece {
             usage: Some("ä".repeat(1 << 20)),
-            ..Sent::default()
+            ..SentPiece::default()
         });
         drop(recorder);
         let call = &calls.document()["calls"][0];

@@ -1,7 +1,7 @@
 //! Complete answers in the provider's shape. The same request always has the same text and usage.
 
-use super::request::{Request, tokens};
-use super::usage::{Usage, with_member};
+use super::request::{SandboxRequest, tokens};
+use super::usage::{UsageValue, with_member};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clock::now_ms;
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 const PERIOD: usize = 7;
 
 /// Returns the body of a whole answer.
-pub(super) fn json(request: &Request, number: u64, usage: &Usage) -> String {
+pub(super) fn json(request: &SandboxRequest, number: u64, usage: &UsageValue) -> String {
     let (text, is_cut) = text(request);
     let body = match request.endpoint {
         Endpoint::Chat => chat(request, number, &text, is_cut),
-        Endpoint::Responses => response(request, number, &text, Status::from_cut(is_cut)),
+        Endpoint::Responses => response(request, number, &text, ResponseStatus::from_cut(is_cut)),
         Endpoint::Embeddings => embeddings(request),
     };
     match self::usage(request, usage) {
@@ -26,7 +26,7 @@ pub(super) fn json(request: &Request, number: u64, usage: &Usage) -> String {
 }
 
 /// Returns the usage of a complete answer, as text.
-pub(super) fn usage(request: &Request, usage: &Usage) -> Option<String> {
+pub(super) fn usage(request: &SandboxRequest, usage: &UsageValue) -> Option<String> {
     let completion = match request.endpoint {
         Endpoint::Embeddings => 0,
         _ => tokens(text(request).0.len()).saturating_mul(request.choices),
@@ -34,7 +34,7 @@ pub(super) fn usage(request: &Request, usage: &Usage) -> Option<String> {
     usage.text(request.endpoint, request.prompt_tokens, completion)
 }
 
-fn chat(request: &Request, number: u64, text: &str, is_cut: bool) -> Value {
+fn chat(request: &SandboxRequest, number: u64, text: &str, is_cut: bool) -> Value {
     let choices: Vec<Value> = (0..request.choices)
         .map(|index| {
             let mut message =
@@ -64,14 +64,14 @@ fn chat(request: &Request, number: u64, text: &str, is_cut: bool) -> Value {
 
 /// Status of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum ResponseStatus {
     InProgress,
     Completed,
     Incomplete,
     Failed,
 }
 
-impl Status {
+impl ResponseStatus {
     pub(super) const fn from_cut(is_cut: bool) -> Self {
         if is_cut { Self::Incomplete } else { Self::Completed }
     }
@@ -87,12 +87,12 @@ impl Status {
 }
 
 /// Builds a response object without its usage.
-pub(super) fn response(request: &Request, number: u64, text: &str, status: Status) -> Value {
+pub(super) fn response(request: &SandboxRequest, number: u64, text: &str, status: ResponseStatus) -> Value {
     let output = match status {
-        Status::InProgress | Status::Failed => json!([]),
-        Status::Completed | Status::Incomplete => json!([message(number, text, status)]),
+        ResponseStatus::InProgress | ResponseStatus::Failed => json!([]),
+        ResponseStatus::Completed | ResponseStatus::Incomplete => json!([message(number, text, status)]),
     };
-    let error = (status == Status::Failed)
+    let error = (status == ResponseStatus::Failed)
         .then(|| json!({ "code": "server_error", "message": "The sandbox was asked to fail." }));
     json!({
         "id": format!("resp_sandbox{number:016x}"),
@@ -100,7 +100,7 @@ pub(super) fn response(request: &Request, number: u64, text: &str, status: Statu
         "created_at": now_ms() / 1000,
         "status": status.word(),
         "error": error,
-        "incomplete_details": (status == Status::Incomplete).then(|| json!({ "reason": "max_output_tokens" })),
+        "incomplete_details": (status == ResponseStatus::Incomplete).then(|| json!({ "reason": "max_output_tokens" })),
         "instructions": null,
         "max_output_tokens": request.max_tokens,
         "model": request.model,
@@ -121,9 +121,9 @@ pub(super) fn response(request: &Request, number: u64, text: &str, status: Statu
 }
 
 /// Builds the only output item of a response.
-pub(super) fn message(number: u64, text: &str, status: Status) -> Value {
+pub(super) fn message(number: u64, text: &str, status: ResponseStatus) -> Value {
     let content = match status {
-        Status::InProgress => json!([]),
+        ResponseStatus::InProgress => json!([]),
         _ => json!([text_part(text)]),
     };
     json!({
@@ -143,7 +143,7 @@ pub(super) fn chat_id(number: u64) -> String {
     format!("chatcmpl-sandbox{number:016x}")
 }
 
-pub(super) const fn finish_reason(request: &Request, is_cut: bool) -> &'static str {
+pub(super) const fn finish_reason(request: &SandboxRequest, is_cut: bool) -> &'static str {
     match (is_cut, &request.tool) {
         (true, _) => "length",
         (false, Some(_)) => "tool_calls",
@@ -157,7 +157,7 @@ pub(super) fn tool_call(number: u64, index: u64, name: &str, arguments: &str) ->
     json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
 }
 
-fn embeddings(request: &Request) -> Value {
+fn embeddings(request: &SandboxRequest) -> Value {
     let numbers: Vec<f32> = (0..request.dimensions)
         .map(|at| f32::from(u8::try_from(at % PERIOD).unwrap_or(0)) / 8.0)
         .collect();
@@ -175,7 +175,7 @@ fn embeddings(request: &Request) -> Value {
 }
 
 /// Returns the text of every choice, and whether the request's limit cuts it.
-pub(super) fn text(request: &Request) -> (String, bool) {
+pub(super) fn text(request: &SandboxRequest) -> (String, bool) {
     let text = match &request.json {
         Some(json) => json.clone(),
         None => format!("This is the Tollgate sandbox. You said: {}", request.quoted),
@@ -196,25 +196,25 @@ pub(super) fn text(request: &Request) -> (String, bool) {
 pub(super) mod tests {
     use super::*;
 
-    pub(crate) fn request(endpoint: Endpoint, max_tokens: Option<u64>) -> Request {
+    pub(crate) fn request(endpoint: Endpoint, max_tokens: Option<u64>) -> SandboxRequest {
         let body = json!({ "model": "gpt-4o-mini", "messages": [{ "content": "hällo" }], "input": "hällo", "n": 2,
             "max_tokens": max_tokens, "max_output_tokens": max_tokens, "service_tier": "flex", "dimensions": 3 });
-        Request::read(endpoint, body.to_string().as_bytes()).unwrap()
+        SandboxRequest::read(endpoint, body.to_string().as_bytes()).unwrap()
     }
 
-    fn read(request: &Request, usage: &Usage) -> Value {
+    fn read(request: &SandboxRequest, usage: &UsageValue) -> Value {
         serde_json::from_str(&json(request, 1, usage)).unwrap()
     }
 
     #[test]
     fn embeddings_have_numbers_or_base64() {
         let mut request = request(Endpoint::Embeddings, None);
-        let plain = read(&request, &Usage::Real);
+        let plain = read(&request, &UsageValue::Real);
         assert_eq!(plain["data"][0]["embedding"], json!([0.0, 0.125, 0.25]));
         assert_eq!(plain["usage"], json!({ "prompt_tokens": 2, "total_tokens": 2 }));
         request.base64 = true;
         assert_eq!(
-            read(&request, &Usage::Real)["data"][0]["embedding"],
+            read(&request, &UsageValue::Real)["data"][0]["embedding"],
             "AAAAAAAAAD4AAIA+"
         );
     }

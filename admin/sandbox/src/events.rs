@@ -4,13 +4,13 @@ mod chat;
 mod responses;
 
 use super::completion;
-use super::plan::{EVENT_BYTES, Fault, Plan};
-use super::request::{Request, tokens};
+use super::plan::{EVENT_BYTES, StreamFault, StreamPlan};
+use super::request::{SandboxRequest, tokens};
 use domain::measured::Endpoint;
 use std::collections::VecDeque;
 
 #[derive(Debug, Default)]
-pub(super) struct Event {
+pub(super) struct StreamEvent {
     /// Its `event:` line, if the provider sends one.
     pub(super) name: Option<&'static str>,
     pub(super) data: String,
@@ -22,8 +22,8 @@ pub(super) struct Event {
 
 /// The next item of a stream.
 #[derive(Debug)]
-pub(super) enum Item {
-    Event(Event),
+pub(super) enum StreamItem {
+    Event(StreamEvent),
     /// The connection breaks off.
     Cut,
     /// Nothing more is sent.
@@ -32,15 +32,15 @@ pub(super) enum Item {
 
 /// The text of one choice, in deltas.
 #[derive(Debug)]
-enum Text {
+enum ChoiceText {
     /// A number of deltas of equal length.
     Counted { deltas: u64, bytes: usize, is_cut: bool },
     /// The words of the usual text.
     Words { words: Vec<String>, is_cut: bool },
 }
 
-impl Text {
-    fn new(request: &Request, plan: &Plan) -> Self {
+impl ChoiceText {
+    fn new(request: &SandboxRequest, plan: &StreamPlan) -> Self {
         let Some(deltas) = plan.events else {
             let (text, is_cut) = completion::text(request);
             let words = text.split_inclusive(' ').map(str::to_owned).collect();
@@ -92,16 +92,16 @@ impl Text {
 
 /// Input of the events of every endpoint.
 #[derive(Debug)]
-struct Script {
-    request: Request,
+struct EventScript {
+    request: SandboxRequest,
     number: u64,
-    plan: Plan,
-    text: Text,
+    plan: StreamPlan,
+    text: ChoiceText,
     /// Bytes of text sent so far, in all choices.
     sent: usize,
 }
 
-impl Script {
+impl EventScript {
     /// Returns the usage as text, with the tokens so far.
     fn usage(&self) -> Option<String> {
         let each = self.sent / usize::try_from(self.request.choices).unwrap_or(1).max(1);
@@ -112,20 +112,20 @@ impl Script {
 }
 
 /// The events of an endpoint, in three parts.
-trait Shape: Send {
+trait EndpointEvents: Send {
     /// Returns the events before the text.
-    fn head(&mut self, script: &Script) -> Vec<Event>;
+    fn head(&mut self, script: &EventScript) -> Vec<StreamEvent>;
     /// Returns the events of one delta of one choice.
-    fn delta(&mut self, script: &Script, choice: u64, text: String) -> Event;
+    fn delta(&mut self, script: &EventScript, choice: u64, text: String) -> StreamEvent;
     /// Returns the events after the text.
-    fn tail(&mut self, script: &Script) -> Vec<Event>;
+    fn tail(&mut self, script: &EventScript) -> Vec<StreamEvent>;
     /// Returns the events that replace the rest after a fault.
-    fn failure(&mut self, script: &Script, fault: Fault) -> Vec<Event>;
+    fn failure(&mut self, script: &EventScript, fault: StreamFault) -> Vec<StreamEvent>;
 }
 
 /// Position in the sequence of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Position {
+enum StreamPosition {
     Head,
     /// At this delta of this choice.
     Text(u64, u64),
@@ -134,23 +134,23 @@ enum Position {
 
 /// The events of an answer, and its faults.
 pub(super) struct Events {
-    script: Script,
-    shape: Box<dyn Shape>,
-    position: Position,
-    ready: VecDeque<Event>,
+    script: EventScript,
+    shape: Box<dyn EndpointEvents>,
+    position: StreamPosition,
+    ready: VecDeque<StreamEvent>,
     /// Number of events returned so far.
     given: u64,
 }
 
 impl Events {
-    pub(super) fn new(request: Request, number: u64, plan: Plan) -> Self {
-        let shape: Box<dyn Shape> = match request.endpoint {
-            Endpoint::Responses => Box::new(responses::Shape::default()),
-            Endpoint::Chat | Endpoint::Embeddings => Box::new(chat::Shape),
+    pub(super) fn new(request: SandboxRequest, number: u64, plan: StreamPlan) -> Self {
+        let shape: Box<dyn EndpointEvents> = match request.endpoint {
+            Endpoint::Responses => Box::new(responses::ResponsesEvents::default()),
+            Endpoint::Chat | Endpoint::Embeddings => Box::new(chat::ChatEvents),
         };
-        let text = Text::new(&request, &plan);
+        let text = ChoiceText::new(&request, &plan);
         Self {
-            script: Script {
+            script: EventScript {
                 request,
                 number,
                 plan,
@@ -158,7 +158,7 @@ impl Events {
                 sent: 0,
             },
             shape,
-            position: Position::Head,
+            position: StreamPosition::Head,
             ready: VecDeque::new(),
             given: 0,
         }
@@ -167,37 +167,37 @@ impl Events {
     /// Generates the next events; does nothing once all are generated.
     fn advance(&mut self) {
         match self.position {
-            Position::Head => {
+            StreamPosition::Head => {
                 self.ready.extend(self.shape.head(&self.script));
-                self.position = Position::Text(0, 0);
+                self.position = StreamPosition::Text(0, 0);
             }
-            Position::Text(delta, _) if delta >= self.script.text.deltas() => {
+            StreamPosition::Text(delta, _) if delta >= self.script.text.deltas() => {
                 self.ready.extend(self.shape.tail(&self.script));
-                self.position = Position::Over;
+                self.position = StreamPosition::Over;
             }
-            Position::Text(delta, choice) => {
+            StreamPosition::Text(delta, choice) => {
                 let text = self.script.text.delta(delta);
                 self.script.sent += text.len();
                 self.ready.push_back(self.shape.delta(&self.script, choice, text));
                 self.position = match choice + 1 < self.script.request.choices {
-                    true => Position::Text(delta, choice + 1),
-                    false => Position::Text(delta + 1, 0),
+                    true => StreamPosition::Text(delta, choice + 1),
+                    false => StreamPosition::Text(delta + 1, 0),
                 };
             }
-            Position::Over => {}
+            StreamPosition::Over => {}
         }
     }
 
     /// Returns the fault that is due now.
-    fn due(&mut self) -> Option<Fault> {
+    fn due(&mut self) -> Option<StreamFault> {
         let (after, fault) = self.script.plan.fault?;
         if self.given < after {
             return None;
         }
         self.script.plan.fault = None;
-        self.position = Position::Over;
+        self.position = StreamPosition::Over;
         self.ready.clear();
-        if matches!(fault, Fault::Error | Fault::Failed) {
+        if matches!(fault, StreamFault::Error | StreamFault::Failed) {
             self.ready.extend(self.shape.failure(&self.script, fault));
         }
         Some(fault)
@@ -205,19 +205,19 @@ impl Events {
 }
 
 impl Iterator for Events {
-    type Item = Item;
+    type Item = StreamItem;
 
-    fn next(&mut self) -> Option<Item> {
+    fn next(&mut self) -> Option<StreamItem> {
         match self.due() {
-            Some(Fault::Cut) => return Some(Item::Cut),
-            Some(Fault::Stall) => return Some(Item::Stall),
-            Some(Fault::End | Fault::Error | Fault::Failed) | None => {}
+            Some(StreamFault::Cut) => return Some(StreamItem::Cut),
+            Some(StreamFault::Stall) => return Some(StreamItem::Stall),
+            Some(StreamFault::End | StreamFault::Error | StreamFault::Failed) | None => {}
         }
-        while self.ready.is_empty() && self.position != Position::Over {
+        while self.ready.is_empty() && self.position != StreamPosition::Over {
             self.advance();
         }
         self.given += 1;
-        self.ready.pop_front().map(Item::Event)
+        self.ready.pop_front().map(StreamItem::Event)
     }
 }
 

@@ -21,16 +21,16 @@ mod usage;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::{any, get};
-use calls::{AnswerEnd, Calls, Recorder, Sent};
+use calls::{AnswerEnd, Calls, Recorder, SentPiece};
 use domain::measured::Endpoint;
 use domain::price::PriceTable;
 use futures::StreamExt as _;
 use http::header::{AUTHORIZATION, HeaderMap};
 use http::{Method, StatusCode, Uri};
-use reply::Reply;
-use request::Request;
-use scenario::Scenario;
-use stats::{InFlight, Stats};
+use reply::BoxedReply;
+use request::SandboxRequest;
+use scenario::AnswerScenario;
+use stats::{CallInFlight, Stats};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -124,22 +124,25 @@ impl From<axum::extract::Request> for Arrived {
     }
 }
 
-async fn chat_completions(State(sandbox): State<Arc<Sandbox>>, request: axum::extract::Request) -> Reply {
+async fn chat_completions(
+    State(sandbox): State<Arc<Sandbox>>,
+    request: axum::extract::Request,
+) -> BoxedReply {
     call(&sandbox, Endpoint::Chat, request.into()).await
 }
 
-async fn responses(State(sandbox): State<Arc<Sandbox>>, request: axum::extract::Request) -> Reply {
+async fn responses(State(sandbox): State<Arc<Sandbox>>, request: axum::extract::Request) -> BoxedReply {
     call(&sandbox, Endpoint::Responses, request.into()).await
 }
 
-async fn embeddings(State(sandbox): State<Arc<Sandbox>>, request: axum::extract::Request) -> Reply {
+async fn embeddings(State(sandbox): State<Arc<Sandbox>>, request: axum::extract::Request) -> BoxedReply {
     call(&sandbox, Endpoint::Embeddings, request.into()).await
 }
 
-async fn call(sandbox: &Sandbox, endpoint: Endpoint, arrived: Arrived) -> Reply {
+async fn call(sandbox: &Sandbox, endpoint: Endpoint, arrived: Arrived) -> BoxedReply {
     let began = Instant::now();
     let number = sandbox.stats.count_call(endpoint);
-    let Some(in_flight) = InFlight::enter(&sandbox.stats, IN_FLIGHT_MAX) else {
+    let Some(in_flight) = CallInFlight::enter(&sandbox.stats, IN_FLIGHT_MAX) else {
         return reply::error(503, &arrived.headers).finish(number, began);
     };
     let answer = match check(
@@ -161,19 +164,19 @@ async fn complete(
     endpoint: Endpoint,
     number: u64,
     arrived: Arrived,
-    mut in_flight: InFlight,
-) -> Reply {
+    mut in_flight: CallInFlight,
+) -> BoxedReply {
     let headers = arrived.headers;
     let bytes = match receive(arrived.body, &headers, &mut in_flight).await {
         Ok(bytes) => bytes,
         Err(refusal) => return refusal,
     };
-    let request = match Request::read(endpoint, &bytes) {
+    let request = match SandboxRequest::read(endpoint, &bytes) {
         Ok(request) => request,
         Err(refusal) => return refusal,
     };
     drop(bytes);
-    let scenario = match Scenario::from_headers(&headers, &request.model, request.user.as_deref()) {
+    let scenario = match AnswerScenario::from_headers(&headers, &request.model, request.user.as_deref()) {
         Ok(scenario) => scenario,
         Err(message) => return reply::refusal(400, &message, Some("sandbox_unknown_scenario")),
     };
@@ -189,9 +192,9 @@ async fn complete(
     let answer = scenario.answer(&request, number, &headers);
     recorder.status(answer.status());
     if answer.status() < 300 {
-        recorder.sent(Sent {
+        recorder.sent(SentPiece {
             usage: completion::usage(&request, &scenario.usage()),
-            ..Sent::default()
+            ..SentPiece::default()
         });
     }
     recorder.end(AnswerEnd::Whole);
@@ -202,8 +205,8 @@ async fn complete(
 async fn receive(
     body: axum::body::Body,
     headers: &HeaderMap,
-    in_flight: &mut InFlight,
-) -> Result<Vec<u8>, Reply> {
+    in_flight: &mut CallInFlight,
+) -> Result<Vec<u8>, BoxedReply> {
     let refused = || reply::refusal(413, "The request body is too large or broke off.", None);
     let mut bytes = Vec::new();
     let mut pieces = body.into_data_stream();
@@ -220,11 +223,16 @@ async fn receive(
     Ok(bytes)
 }
 
-async fn calls(State(sandbox): State<Arc<Sandbox>>) -> Reply {
+async fn calls(State(sandbox): State<Arc<Sandbox>>) -> BoxedReply {
     reply::json(StatusCode::OK, sandbox.calls.document())
 }
 
-async fn models(State(sandbox): State<Arc<Sandbox>>, method: Method, uri: Uri, headers: HeaderMap) -> Reply {
+async fn models(
+    State(sandbox): State<Arc<Sandbox>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> BoxedReply {
     let began = Instant::now();
     let number = sandbox.stats.count_request();
     let answer = match check(&sandbox, &method, &uri, &headers, Method::GET) {
@@ -244,11 +252,16 @@ fn model_list() -> serde_json::Value {
     serde_json::json!({ "object": "list", "data": models })
 }
 
-async fn stats(State(sandbox): State<Arc<Sandbox>>) -> Reply {
+async fn stats(State(sandbox): State<Arc<Sandbox>>) -> BoxedReply {
     reply::json(StatusCode::OK, sandbox.stats.document())
 }
 
-async fn unknown(State(sandbox): State<Arc<Sandbox>>, method: Method, uri: Uri, headers: HeaderMap) -> Reply {
+async fn unknown(
+    State(sandbox): State<Arc<Sandbox>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> BoxedReply {
     let began = Instant::now();
     let number = sandbox.stats.count_request();
     let answer = match check(&sandbox, &method, &uri, &headers, method.clone()) {
@@ -265,7 +278,7 @@ fn check(
     uri: &Uri,
     headers: &HeaderMap,
     wanted: Method,
-) -> Result<(), Reply> {
+) -> Result<(), BoxedReply> {
     if headers.keys().any(|name| name.as_str().starts_with("x-service-")) {
         sandbox.stats.count_service_headers();
     }

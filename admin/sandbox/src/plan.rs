@@ -1,7 +1,7 @@
 //! The options of a streamed answer: `stream:<option>,<option>=<value>,…`.
 
 use super::DELAY_MAX;
-use super::usage::Usage;
+use super::usage::UsageValue;
 use std::time::Duration;
 
 /// Maximum number of deltas of a stream.
@@ -50,7 +50,7 @@ pub(super) enum UsagePlacement {
 
 /// A fault after a given number of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum StreamFault {
     /// The connection breaks off.
     Cut,
     /// The body ends as if it were complete.
@@ -65,7 +65,7 @@ pub(super) enum Fault {
 
 /// Parameters of a stream.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
+pub(super) struct StreamPlan {
     /// Wait before the head.
     pub(super) head: Duration,
     /// Wait before the first event.
@@ -85,11 +85,11 @@ pub(super) struct Plan {
     pub(super) comments: bool,
     /// Whether each event has an `event:` line, even if the provider sends none.
     pub(super) names: bool,
-    pub(super) usage: Usage,
+    pub(super) usage: UsageValue,
     pub(super) place: UsagePlacement,
     /// `[DONE]` at the end; for responses the last event.
     pub(super) done: bool,
-    pub(super) fault: Option<(u64, Fault)>,
+    pub(super) fault: Option<(u64, StreamFault)>,
     /// Whether a complete JSON answer replaces the stream.
     pub(super) json: bool,
     pub(super) gzip: bool,
@@ -97,7 +97,7 @@ pub(super) struct Plan {
     pub(super) status: Option<u16>,
 }
 
-impl Default for Plan {
+impl Default for StreamPlan {
     fn default() -> Self {
         Self {
             head: Duration::ZERO,
@@ -110,7 +110,7 @@ impl Default for Plan {
             line_end: LineEnd::Lf,
             comments: false,
             names: false,
-            usage: Usage::Real,
+            usage: UsageValue::Real,
             place: UsagePlacement::Last,
             done: true,
             fault: None,
@@ -121,7 +121,7 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
+impl StreamPlan {
     /// Reads the options; `None` if one is unknown or out of range.
     pub(super) fn parse(options: &str) -> Option<Self> {
         let mut plan = Self::default();
@@ -163,7 +163,7 @@ impl Plan {
             "usage" => self.set_usage(value)?,
             "cost" => {
                 let (prompt, completion) = value.split_once('/')?;
-                self.usage = Usage::Tokens(prompt.parse().ok()?, completion.parse().ok()?);
+                self.usage = UsageValue::Tokens(prompt.parse().ok()?, completion.parse().ok()?);
             }
             "status" => self.status = Some(value.parse().ok().filter(|code| (400..600).contains(code))?),
             fault => self.fault = Some((number(value, 0, EVENTS_MAX)?, fault_of(fault)?)),
@@ -173,8 +173,8 @@ impl Plan {
 
     fn set_usage(&mut self, value: &str) -> Option<()> {
         match value {
-            "none" => self.usage = Usage::None,
-            "absurd" => self.usage = Usage::Absurd,
+            "none" => self.usage = UsageValue::None,
+            "absurd" => self.usage = UsageValue::Absurd,
             "last" => self.place = UsagePlacement::Last,
             "first" => self.place = UsagePlacement::First,
             "each" => self.place = UsagePlacement::Each,
@@ -186,13 +186,13 @@ impl Plan {
     }
 }
 
-fn fault_of(name: &str) -> Option<Fault> {
+fn fault_of(name: &str) -> Option<StreamFault> {
     Some(match name {
-        "cut" => Fault::Cut,
-        "end" => Fault::End,
-        "stall" => Fault::Stall,
-        "error" => Fault::Error,
-        "failed" => Fault::Failed,
+        "cut" => StreamFault::Cut,
+        "end" => StreamFault::End,
+        "stall" => StreamFault::Stall,
+        "error" => StreamFault::Error,
+        "failed" => StreamFault::Failed,
         _ => return None,
     })
 }
@@ -219,7 +219,8 @@ mod tests {
     #[test]
     fn options_are_read_and_bounded() {
         let plan =
-            Plan::parse("events=3, delay=7,piece=1,eol=crlf,comments,usage=twice,cut=2,cost=5/6").unwrap();
+            StreamPlan::parse("events=3, delay=7,piece=1,eol=crlf,comments,usage=twice,cut=2,cost=5/6")
+                .unwrap();
         assert_eq!((plan.events, plan.delay), (Some(3), Duration::from_millis(7)));
         assert_eq!(
             (plan.piece, plan.line_end, plan.comments),
@@ -227,27 +228,30 @@ mod tests {
         );
         assert_eq!(
             (plan.place, plan.fault),
-            (UsagePlacement::Twice, Some((2, Fault::Cut)))
+            (UsagePlacement::Twice, Some((2, StreamFault::Cut)))
         );
-        assert!(matches!(plan.usage, Usage::Tokens(5, 6)));
-        assert!(Plan::parse("").is_some());
-        assert_eq!(Plan::parse("delay=99999999999").unwrap().delay, DELAY_MAX);
+        assert!(matches!(plan.usage, UsageValue::Tokens(5, 6)));
+        assert!(StreamPlan::parse("").is_some());
+        assert_eq!(StreamPlan::parse("delay=99999999999").unwrap().delay, DELAY_MAX);
         for (name, most) in [("events", EVENTS_MAX), ("batch", BATCH_MAX), ("cut", EVENTS_MAX)] {
-            assert!(Plan::parse(&format!("{name}={most}")).is_some(), "{name}");
-            assert!(Plan::parse(&format!("{name}={}", most + 1)).is_none(), "{name}");
+            assert!(StreamPlan::parse(&format!("{name}={most}")).is_some(), "{name}");
+            assert!(
+                StreamPlan::parse(&format!("{name}={}", most + 1)).is_none(),
+                "{name}"
+            );
         }
         for name in ["bytes", "piece"] {
             assert!(
-                Plan::parse(&format!("{name}={TEXT_BYTES_MAX}")).is_some(),
+                StreamPlan::parse(&format!("{name}={TEXT_BYTES_MAX}")).is_some(),
                 "{name}"
             );
             assert!(
-                Plan::parse(&format!("{name}={}", TEXT_BYTES_MAX + 1)).is_none(),
+                StreamPlan::parse(&format!("{name}={}", TEXT_BYTES_MAX + 1)).is_none(),
                 "{name}"
             );
         }
-        assert!(Plan::parse(&format!("events=2,bytes={}", TEXT_BYTES_MAX / 2)).is_some());
-        assert!(Plan::parse(&format!("events=2,bytes={}", TEXT_BYTES_MAX / 2 + 1)).is_none());
+        assert!(StreamPlan::parse(&format!("events=2,bytes={}", TEXT_BYTES_MAX / 2)).is_some());
+        assert!(StreamPlan::parse(&format!("events=2,bytes={}", TEXT_BYTES_MAX / 2 + 1)).is_none());
         for bad in [
             "events",
             "events=x",
@@ -266,7 +270,7 @@ mod tests {
             "cut",
             "EVENTS=1",
         ] {
-            assert!(Plan::parse(bad).is_none(), "{bad}");
+            assert!(StreamPlan::parse(bad).is_none(), "{bad}");
         }
     }
 }

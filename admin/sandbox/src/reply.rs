@@ -12,15 +12,15 @@ const ECHOED: (usize, usize) = (8, 4);
 
 /// An answer, boxed since it is large.
 #[derive(Debug)]
-pub(super) struct Reply(Box<Response>);
+pub(super) struct BoxedReply(Box<Response>);
 
-impl IntoResponse for Reply {
+impl IntoResponse for BoxedReply {
     fn into_response(self) -> Response {
         *self.0
     }
 }
 
-impl Reply {
+impl BoxedReply {
     pub(super) fn new(status: StatusCode, content_type: &'static str, body: Body) -> Self {
         let mut response = Response::new(body);
         *response.status_mut() = status;
@@ -73,24 +73,24 @@ impl Reply {
 }
 
 /// Returns a JSON answer.
-pub(super) fn json(status: StatusCode, document: Value) -> Reply {
-    Reply::new(status, "application/json", Body::from(document.to_string()))
+pub(super) fn json(status: StatusCode, document: Value) -> BoxedReply {
+    BoxedReply::new(status, "application/json", Body::from(document.to_string()))
 }
 
 /// Returns an error about the request.
-pub(super) fn refusal(status: u16, message: &str, code: Option<&str>) -> Reply {
+pub(super) fn refusal(status: u16, message: &str, code: Option<&str>) -> BoxedReply {
     failure(status, message, "invalid_request_error", code)
 }
 
 /// Returns the answer to a request without a key.
-pub(super) fn no_key() -> Reply {
+pub(super) fn no_key() -> BoxedReply {
     let message = "You didn't provide an API key. You need to provide your API key in an Authorization header using \
                    Bearer auth (i.e. Authorization: Bearer YOUR_KEY).";
     refusal(401, message, None)
 }
 
 /// Returns the provider's error with this status.
-pub(super) fn error(status: u16, headers: &HeaderMap) -> Reply {
+pub(super) fn error(status: u16, headers: &HeaderMap) -> BoxedReply {
     match status {
         400 => refusal(
             400,
@@ -135,15 +135,15 @@ pub(super) fn error(status: u16, headers: &HeaderMap) -> Reply {
 }
 
 /// Builds a 302 to a URL that does not exist; redirects must not be followed.
-pub(super) fn redirect() -> Reply {
+pub(super) fn redirect() -> BoxedReply {
     json(StatusCode::FOUND, json!({})).with(LOCATION, HeaderValue::from_static("/v1/elsewhere"))
 }
 
-fn server_error(status: u16, message: &str, code: Option<&str>) -> Reply {
+fn server_error(status: u16, message: &str, code: Option<&str>) -> BoxedReply {
     failure(status, message, "server_error", code)
 }
 
-fn failure(status: u16, message: &str, kind: &str, code: Option<&str>) -> Reply {
+fn failure(status: u16, message: &str, kind: &str, code: Option<&str>) -> BoxedReply {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     json(
         status,

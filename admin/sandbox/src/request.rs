@@ -4,7 +4,7 @@ mod chat;
 mod embeddings;
 mod responses;
 
-use super::reply::{self, Reply};
+use super::reply::{self, BoxedReply};
 use domain::measured::Endpoint;
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ const CHOICES_MAX: u64 = 128;
 
 /// The parts of a request that determine its answer.
 #[derive(Debug, Clone)]
-pub(super) struct Request {
+pub(super) struct SandboxRequest {
     pub(super) endpoint: Endpoint,
     pub(super) model: String,
     /// The prompt's text, about four characters a token, and the framing of messages and parts.
@@ -51,9 +51,9 @@ pub(super) struct Request {
     pub(super) tool: Option<String>,
 }
 
-impl Request {
+impl SandboxRequest {
     /// Parses a body. A fault is answered as by the provider.
-    pub(super) fn read(endpoint: Endpoint, bytes: &[u8]) -> Result<Self, Reply> {
+    pub(super) fn read(endpoint: Endpoint, bytes: &[u8]) -> Result<Self, BoxedReply> {
         match endpoint {
             Endpoint::Chat => chat::read(bytes),
             Endpoint::Responses => responses::read(&json(bytes)?),
@@ -91,15 +91,15 @@ impl Request {
     }
 }
 
-fn json(bytes: &[u8]) -> Result<Value, Reply> {
+fn json(bytes: &[u8]) -> Result<Value, BoxedReply> {
     serde_json::from_slice(bytes).map_err(|_| not_json())
 }
 
-fn not_json() -> Reply {
+fn not_json() -> BoxedReply {
     reply::refusal(400, "We could not parse the JSON body of your request.", None)
 }
 
-fn missing(what: &str) -> Reply {
+fn missing(what: &str) -> BoxedReply {
     let message = format!("Missing required parameter: '{what}'.");
     reply::refusal(400, &message, Some("missing_required_parameter"))
 }

@@ -3,10 +3,10 @@
 
 use super::body;
 use super::completion;
-use super::plan::{Fault, Plan};
-use super::reply::{self, Reply};
-use super::request::Request;
-use super::usage::Usage;
+use super::plan::{StreamFault, StreamPlan};
+use super::reply::{self, BoxedReply};
+use super::request::SandboxRequest;
+use super::usage::UsageValue;
 use super::{DELAY_MAX, HUGE_MAX};
 use http::HeaderMap;
 use serde_json::value::RawValue;
@@ -21,7 +21,7 @@ const FEW_EVENTS: u64 = 4;
 
 /// A way of answering.
 #[derive(Debug)]
-pub(super) enum Scenario {
+pub(super) enum AnswerScenario {
     /// A completion without delay.
     Normal,
     /// `400` to `599`: the provider's error with that status.
@@ -48,11 +48,11 @@ pub(super) enum Scenario {
     Redirect,
     /// `huge:<bytes>`: a completion with this length.
     Huge(u64),
-    /// `stream:<options>`: a stream with these [`Plan`] options, if a stream is requested.
-    Stream(Box<Plan>),
+    /// `stream:<options>`: a stream with these [`StreamPlan`] options, if a stream is requested.
+    Stream(Box<StreamPlan>),
 }
 
-impl Scenario {
+impl AnswerScenario {
     /// Returns the requested scenario. The error lists the possible ones.
     pub(super) fn from_headers(headers: &HeaderMap, model: &str, user: Option<&str>) -> Result<Self, String> {
         let by_header = headers
@@ -89,7 +89,7 @@ impl Scenario {
             "chunked" => Self::Chunked,
             "redirect" => Self::Redirect,
             "huge" => Self::Huge(value.parse().ok().filter(|bytes| *bytes <= HUGE_MAX)?),
-            "stream" => Self::Stream(Box::new(Plan::parse(value)?)),
+            "stream" => Self::Stream(Box::new(StreamPlan::parse(value)?)),
             status => Self::Status(status.parse().ok().filter(|status| (400..600).contains(status))?),
         };
         Some(found)
@@ -106,34 +106,34 @@ impl Scenario {
     }
 
     /// Returns how the answer is streamed, if a stream is requested; `None` if the scenario cannot be streamed.
-    pub(super) fn plan(&self) -> Option<Plan> {
-        let plan = Plan::default();
+    pub(super) fn plan(&self) -> Option<StreamPlan> {
+        let plan = StreamPlan::default();
         Some(match self {
             Self::Normal | Self::Slow(_) | Self::Chunked => plan,
             Self::Stream(own) if own.json => return None,
             Self::Stream(own) => (**own).clone(),
-            Self::NoUsage => Plan {
-                usage: Usage::None,
+            Self::NoUsage => StreamPlan {
+                usage: UsageValue::None,
                 ..plan
             },
-            Self::Usage(usage) => Plan {
-                usage: Usage::Literal(usage.clone()),
+            Self::Usage(usage) => StreamPlan {
+                usage: UsageValue::Literal(usage.clone()),
                 ..plan
             },
-            Self::Cost(prompt, completion) => Plan {
-                usage: Usage::Tokens(*prompt, *completion),
+            Self::Cost(prompt, completion) => StreamPlan {
+                usage: UsageValue::Tokens(*prompt, *completion),
                 ..plan
             },
-            Self::Reset => Plan {
-                fault: Some((FEW_EVENTS, Fault::Cut)),
+            Self::Reset => StreamPlan {
+                fault: Some((FEW_EVENTS, StreamFault::Cut)),
                 ..plan
             },
-            Self::Truncate => Plan {
-                fault: Some((FEW_EVENTS, Fault::End)),
+            Self::Truncate => StreamPlan {
+                fault: Some((FEW_EVENTS, StreamFault::End)),
                 ..plan
             },
-            Self::Gzip => Plan { gzip: true, ..plan },
-            Self::Huge(bytes) => Plan {
+            Self::Gzip => StreamPlan { gzip: true, ..plan },
+            Self::Huge(bytes) => StreamPlan {
                 events: Some(1),
                 event_bytes: usize::try_from(*bytes).unwrap_or(usize::MAX).max(1),
                 ..plan
@@ -143,18 +143,18 @@ impl Scenario {
     }
 
     /// Returns the usage of a complete answer.
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> UsageValue {
         match self {
-            Self::NoUsage => Usage::None,
-            Self::Usage(usage) => Usage::Literal(usage.clone()),
-            Self::Cost(prompt, completion) => Usage::Tokens(*prompt, *completion),
+            Self::NoUsage => UsageValue::None,
+            Self::Usage(usage) => UsageValue::Literal(usage.clone()),
+            Self::Cost(prompt, completion) => UsageValue::Tokens(*prompt, *completion),
             Self::Stream(plan) => plan.usage.clone(),
-            _ => Usage::Real,
+            _ => UsageValue::Real,
         }
     }
 
     /// Builds the answer, once the delay is over.
-    pub(super) fn answer(&self, request: &Request, number: u64, headers: &HeaderMap) -> Reply {
+    pub(super) fn answer(&self, request: &SandboxRequest, number: u64, headers: &HeaderMap) -> BoxedReply {
         let json = || completion::json(request, number, &self.usage());
         match self {
             Self::Normal | Self::Slow(_) | Self::NoUsage | Self::Usage(_) | Self::Cost(..) => {
@@ -178,8 +178,8 @@ impl Scenario {
 mod tests {
     use super::*;
 
-    fn named(name: &str) -> Result<Scenario, String> {
-        Scenario::from_headers(&HeaderMap::new(), &format!("sandbox-{name}"), None)
+    fn named(name: &str) -> Result<AnswerScenario, String> {
+        AnswerScenario::from_headers(&HeaderMap::new(), &format!("sandbox-{name}"), None)
     }
 
     #[test]
@@ -187,21 +187,21 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(HEADER, "404".parse().unwrap());
         assert!(matches!(
-            Scenario::from_headers(&headers, "sandbox-500", Some("sandbox-502")),
-            Ok(Scenario::Status(404))
+            AnswerScenario::from_headers(&headers, "sandbox-500", Some("sandbox-502")),
+            Ok(AnswerScenario::Status(404))
         ));
         headers.clear();
         assert!(matches!(
-            Scenario::from_headers(&headers, "sandbox-500", Some("sandbox-502")),
-            Ok(Scenario::Status(500))
+            AnswerScenario::from_headers(&headers, "sandbox-500", Some("sandbox-502")),
+            Ok(AnswerScenario::Status(500))
         ));
         assert!(matches!(
-            Scenario::from_headers(&headers, "gpt-4o", Some("sandbox-502")),
-            Ok(Scenario::Status(502))
+            AnswerScenario::from_headers(&headers, "gpt-4o", Some("sandbox-502")),
+            Ok(AnswerScenario::Status(502))
         ));
         assert!(matches!(
-            Scenario::from_headers(&headers, "gpt-4o", Some("anna")),
-            Ok(Scenario::Normal)
+            AnswerScenario::from_headers(&headers, "gpt-4o", Some("anna")),
+            Ok(AnswerScenario::Normal)
         ));
     }
 

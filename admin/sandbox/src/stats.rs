@@ -84,13 +84,13 @@ impl Stats {
 }
 
 /// A call in progress. Counts until it is dropped, also if the caller disconnects.
-pub(super) struct InFlight {
+pub(super) struct CallInFlight {
     stats: Arc<Stats>,
     /// Bytes of its body that were received.
     body_bytes: u64,
 }
 
-impl InFlight {
+impl CallInFlight {
     /// Counts a call; `None` if there are already `most`.
     pub(super) fn enter(stats: &Arc<Stats>, most: u64) -> Option<Self> {
         let before = stats.in_flight.fetch_add(1, Ordering::Relaxed);
@@ -110,7 +110,7 @@ impl InFlight {
     }
 }
 
-impl Drop for InFlight {
+impl Drop for CallInFlight {
     fn drop(&mut self) {
         self.stats.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.stats
@@ -126,8 +126,8 @@ mod tests {
     #[test]
     fn the_number_in_flight_is_bounded_and_falls_again() {
         let stats = Arc::new(Stats::default());
-        let first = InFlight::enter(&stats, 1);
-        assert!(first.is_some() && InFlight::enter(&stats, 1).is_none());
+        let first = CallInFlight::enter(&stats, 1);
+        assert!(first.is_some() && CallInFlight::enter(&stats, 1).is_none());
         drop(first);
         assert_eq!(stats.document()["in_flight"], 0);
     }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn the_bodies_in_flight_are_bounded_together() {
         let stats = Arc::new(Stats::default());
-        let enter = || InFlight::enter(&stats, 9).unwrap();
+        let enter = || CallInFlight::enter(&stats, 9).unwrap();
         let (mut one, mut other) = (enter(), enter());
         assert!(one.receive(60, 100) && other.receive(40, 100));
         assert!(!other.receive(1, 100));

@@ -1,12 +1,12 @@
 //! The body of a streamed answer: events are written when they are due, in pieces of any size.
 
 use super::DELAY_MAX;
-use super::calls::{AnswerEnd, Recorder, Sent};
-use super::events::{Event, Events, Item};
-use super::plan::{Fault, Plan};
-use super::reply::Reply;
-use super::request::Request;
-use super::stats::InFlight;
+use super::calls::{AnswerEnd, Recorder, SentPiece};
+use super::events::{Events, StreamEvent, StreamItem};
+use super::plan::{StreamFault, StreamPlan};
+use super::reply::BoxedReply;
+use super::request::SandboxRequest;
+use super::stats::CallInFlight;
 use axum::body::Body;
 use bytes::Bytes;
 use flate2::Compression;
@@ -22,18 +22,18 @@ const EVENTS: &str = "text/event-stream; charset=utf-8";
 
 /// Builds the answer with these events as its body.
 pub(super) fn reply(
-    request: Request,
+    request: SandboxRequest,
     number: u64,
-    plan: Plan,
+    plan: StreamPlan,
     mut recorder: Recorder,
-    in_flight: InFlight,
-) -> Reply {
+    in_flight: CallInFlight,
+) -> BoxedReply {
     let status = plan.status.and_then(|status| StatusCode::from_u16(status).ok());
     let is_gzip = plan.gzip;
     let mut plan = plan;
     if status.is_some() {
         // The error is the only event.
-        plan.fault = Some((0, Fault::Error));
+        plan.fault = Some((0, StreamFault::Error));
     }
     let status = status.unwrap_or(StatusCode::OK);
     recorder.status(status.as_u16());
@@ -51,7 +51,8 @@ pub(super) fn reply(
     let body = Body::from_stream(stream::unfold(writer, async |mut writer| {
         Some((writer.next().await?, writer))
     }));
-    let reply = Reply::new(status, EVENTS, body).with(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let reply =
+        BoxedReply::new(status, EVENTS, body).with(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     match is_gzip {
         true => reply.with(CONTENT_ENCODING, HeaderValue::from_static("gzip")),
         false => reply,
@@ -61,16 +62,16 @@ pub(super) fn reply(
 /// Writes events.
 struct Writer {
     events: Events,
-    plan: Plan,
+    plan: StreamPlan,
     encoder: Option<GzEncoder<Vec<u8>>>,
     /// Pieces to be sent before the next event, with their contents.
-    pieces: VecDeque<(Bytes, Sent)>,
+    pieces: VecDeque<(Bytes, SentPiece)>,
     /// Item to be handled once these are sent.
-    fault: Option<Item>,
+    fault: Option<StreamItem>,
     is_first: bool,
     is_over: bool,
     recorder: Recorder,
-    _in_flight: InFlight,
+    _in_flight: CallInFlight,
 }
 
 impl Writer {
@@ -84,7 +85,7 @@ impl Writer {
                 return Some(Ok(piece));
             }
             match self.fault.take() {
-                Some(Item::Cut) => {
+                Some(StreamItem::Cut) => {
                     tokio::task::yield_now().await;
                     self.recorder.end(AnswerEnd::Cut);
                     self.is_over = true;
@@ -113,10 +114,10 @@ impl Writer {
             self.plan.delay
         };
         self.is_first = false;
-        let (mut text, mut sent) = (String::new(), Sent::default());
+        let (mut text, mut sent) = (String::new(), SentPiece::default());
         for _ in 0..self.plan.batch {
             match self.events.next() {
-                Some(Item::Event(event)) => {
+                Some(StreamItem::Event(event)) => {
                     self.render(&event, &mut text);
                     sent.events += 1;
                     sent.text_bytes += event.text_bytes;
@@ -139,7 +140,7 @@ impl Writer {
         self.cut(bytes, sent);
     }
 
-    fn render(&self, event: &Event, text: &mut String) {
+    fn render(&self, event: &StreamEvent, text: &mut String) {
         let end = self.plan.line_end.text();
         if self.plan.comments {
             text.extend([": a comment", end, end]);
@@ -166,22 +167,22 @@ impl Writer {
     }
 
     /// Splits the bytes into pieces. Their content counts with the last one.
-    fn cut(&mut self, bytes: Vec<u8>, sent: Sent) {
+    fn cut(&mut self, bytes: Vec<u8>, sent: SentPiece) {
         let bytes = Bytes::from(bytes);
         let size = self.plan.piece.unwrap_or(bytes.len()).max(1);
         let mut at = 0;
         while bytes.len() - at > size {
             let piece = bytes.slice(at..at + size);
             at += size;
-            let alone = Sent {
+            let alone = SentPiece {
                 bytes: size,
-                ..Sent::default()
+                ..SentPiece::default()
             };
             self.pieces.push_back((piece, alone));
         }
         let last = bytes.slice(at..);
         if !last.is_empty() {
-            let sent = Sent {
+            let sent = SentPiece {
                 bytes: last.len(),
                 ..sent
             };

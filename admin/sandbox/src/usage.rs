@@ -9,7 +9,7 @@ const ABSURD: u64 = 1_000_000_000_000;
 
 /// Value of `usage`.
 #[derive(Debug, Clone)]
-pub(super) enum Usage {
+pub(super) enum UsageValue {
     /// The prompt's and the answer's own tokens.
     Real,
     /// No usage.
@@ -22,7 +22,7 @@ pub(super) enum Usage {
     Literal(Box<RawValue>),
 }
 
-impl Usage {
+impl UsageValue {
     /// Returns the text of the value; `None` if there is none.
     pub(super) fn text(&self, endpoint: Endpoint, prompt: u64, completion: u64) -> Option<String> {
         let tokens = |prompt, completion| Some(document(endpoint, prompt, completion).to_string());

@@ -1,6 +1,6 @@
 //! The chunks of a streamed chat completion.
 
-use super::{Event, Fault, Script};
+use super::{EventScript, StreamEvent, StreamFault};
 use crate::completion::{chat_id, finish_reason, tool_call};
 use crate::plan::UsagePlacement;
 use crate::usage::with_member;
@@ -8,11 +8,11 @@ use clock::now_ms;
 use serde_json::{Value, json};
 
 /// The chunks have no state.
-pub(super) struct Shape;
+pub(super) struct ChatEvents;
 
-impl super::Shape for Shape {
-    fn head(&mut self, script: &Script) -> Vec<Event> {
-        let mut events: Vec<Event> = (0..script.request.choices)
+impl super::EndpointEvents for ChatEvents {
+    fn head(&mut self, script: &EventScript) -> Vec<StreamEvent> {
+        let mut events: Vec<StreamEvent> = (0..script.request.choices)
             .map(|choice| chunk(script, &[of_choice(choice, &role(script, choice), None)], 0))
             .collect();
         if script.plan.place == UsagePlacement::First {
@@ -21,7 +21,7 @@ impl super::Shape for Shape {
         events
     }
 
-    fn delta(&mut self, script: &Script, choice: u64, text: String) -> Event {
+    fn delta(&mut self, script: &EventScript, choice: u64, text: String) -> StreamEvent {
         let bytes = text.len();
         let delta = match script.request.tool {
             Some(_) => json!({ "tool_calls": [{ "index": 0, "function": { "arguments": text } }] }),
@@ -30,9 +30,9 @@ impl super::Shape for Shape {
         chunk(script, &[of_choice(choice, &delta, None)], bytes)
     }
 
-    fn tail(&mut self, script: &Script) -> Vec<Event> {
+    fn tail(&mut self, script: &EventScript) -> Vec<StreamEvent> {
         let reason = finish_reason(&script.request, script.text.is_cut());
-        let mut events: Vec<Event> = (0..script.request.choices)
+        let mut events: Vec<StreamEvent> = (0..script.request.choices)
             .map(|choice| chunk(script, &[of_choice(choice, &json!({}), Some(reason))], 0))
             .collect();
         let place = script.plan.place;
@@ -42,9 +42,9 @@ impl super::Shape for Shape {
             UsagePlacement::First | UsagePlacement::Each => 0,
         };
         let usage = (0..times).filter_map(|_| usage_alone(script));
-        let done = script.plan.done.then(|| Event {
+        let done = script.plan.done.then(|| StreamEvent {
             data: "[DONE]".to_owned(),
-            ..Event::default()
+            ..StreamEvent::default()
         });
         if place == UsagePlacement::AfterDone {
             events.extend(done);
@@ -56,19 +56,19 @@ impl super::Shape for Shape {
         events
     }
 
-    fn failure(&mut self, _script: &Script, _fault: Fault) -> Vec<Event> {
+    fn failure(&mut self, _script: &EventScript, _fault: StreamFault) -> Vec<StreamEvent> {
         let message = "The server had an error while processing your request. Sorry about that!";
         let error =
             json!({ "error": { "message": message, "type": "server_error", "param": null, "code": null } });
-        vec![Event {
+        vec![StreamEvent {
             data: error.to_string(),
-            ..Event::default()
+            ..StreamEvent::default()
         }]
     }
 }
 
 /// Builds the first delta of a choice, which begins the message, or the call of a tool in it.
-fn role(script: &Script, choice: u64) -> Value {
+fn role(script: &EventScript, choice: u64) -> Value {
     let Some(name) = &script.request.tool else {
         return json!({ "role": "assistant", "content": "", "refusal": null });
     };
@@ -82,7 +82,7 @@ fn of_choice(index: u64, delta: &Value, finish_reason: Option<&str>) -> Value {
 }
 
 /// Builds the body of a chunk, without usage.
-fn body_of(script: &Script, choices: &[Value]) -> Value {
+fn body_of(script: &EventScript, choices: &[Value]) -> Value {
     json!({
         "id": chat_id(script.number),
         "object": "chat.completion.chunk",
@@ -95,7 +95,7 @@ fn body_of(script: &Script, choices: &[Value]) -> Value {
 }
 
 /// Builds a chunk. If usage is requested, chunks before the last have `null`, as the provider sends it.
-fn chunk(script: &Script, choices: &[Value], text_bytes: usize) -> Event {
+fn chunk(script: &EventScript, choices: &[Value], text_bytes: usize) -> StreamEvent {
     let mut body = body_of(script, choices);
     let usage = script
         .usage()
@@ -109,7 +109,7 @@ fn chunk(script: &Script, choices: &[Value], text_bytes: usize) -> Event {
             body.to_string()
         }
     };
-    Event {
+    StreamEvent {
         name: None,
         data,
         text_bytes,
@@ -118,9 +118,9 @@ fn chunk(script: &Script, choices: &[Value], text_bytes: usize) -> Event {
 }
 
 /// Builds the chunk with the usage and no choice.
-fn usage_alone(script: &Script) -> Option<Event> {
+fn usage_alone(script: &EventScript) -> Option<StreamEvent> {
     let usage = script.usage()?;
-    Some(Event {
+    Some(StreamEvent {
         name: None,
         data: with_member(&body_of(script, &[]), "usage", &usage),
         text_bytes: 0,

@@ -1,25 +1,25 @@
 //! The events of a streamed response, with the provider's names.
 
-use super::{Event, Fault, Script};
-use crate::completion::{Status, message, message_id, response, text_part};
+use super::{EventScript, StreamEvent, StreamFault};
+use crate::completion::{ResponseStatus, message, message_id, response, text_part};
 use crate::plan::UsagePlacement;
 use crate::usage::with_member;
 use serde_json::{Value, json};
 
 /// Sequence number of the next event.
 #[derive(Default)]
-pub(super) struct Shape {
+pub(super) struct ResponsesEvents {
     sequence: u64,
 }
 
-impl super::Shape for Shape {
-    fn head(&mut self, script: &Script) -> Vec<Event> {
-        let started = message(script.number, "", Status::InProgress);
+impl super::EndpointEvents for ResponsesEvents {
+    fn head(&mut self, script: &EventScript) -> Vec<StreamEvent> {
+        let started = message(script.number, "", ResponseStatus::InProgress);
         let part = text_part("");
         let of_item = json!({ "output_index": 0, "content_index": 0, "item_id": message_id(script.number) });
         vec![
-            self.of_response(script, "response.created", Status::InProgress),
-            self.of_response(script, "response.in_progress", Status::InProgress),
+            self.of_response(script, "response.created", ResponseStatus::InProgress),
+            self.of_response(script, "response.in_progress", ResponseStatus::InProgress),
             self.event(
                 "response.output_item.added",
                 json!({ "output_index": 0, "item": started }),
@@ -28,18 +28,18 @@ impl super::Shape for Shape {
         ]
     }
 
-    fn delta(&mut self, script: &Script, _choice: u64, text: String) -> Event {
+    fn delta(&mut self, script: &EventScript, _choice: u64, text: String) -> StreamEvent {
         let text_bytes = text.len();
         let of_item = json!({ "output_index": 0, "content_index": 0, "item_id": message_id(script.number),
             "logprobs": [], "obfuscation": "" });
-        Event {
+        StreamEvent {
             text_bytes,
             ..self.event("response.output_text.delta", with(of_item, "delta", text.into()))
         }
     }
 
-    fn tail(&mut self, script: &Script) -> Vec<Event> {
-        let status = Status::from_cut(script.text.is_cut());
+    fn tail(&mut self, script: &EventScript) -> Vec<StreamEvent> {
+        let status = ResponseStatus::from_cut(script.text.is_cut());
         let text = script.text.whole();
         let of_item =
             || json!({ "output_index": 0, "content_index": 0, "item_id": message_id(script.number) });
@@ -55,7 +55,7 @@ impl super::Shape for Shape {
         ];
         if script.plan.done {
             let name = match status {
-                Status::Incomplete => "response.incomplete",
+                ResponseStatus::Incomplete => "response.incomplete",
                 _ => "response.completed",
             };
             let times = if script.plan.place == UsagePlacement::Twice {
@@ -68,9 +68,9 @@ impl super::Shape for Shape {
         events
     }
 
-    fn failure(&mut self, script: &Script, fault: Fault) -> Vec<Event> {
-        if fault == Fault::Failed {
-            return vec![self.of_response(script, "response.failed", Status::Failed)];
+    fn failure(&mut self, script: &EventScript, fault: StreamFault) -> Vec<StreamEvent> {
+        if fault == StreamFault::Failed {
+            return vec![self.of_response(script, "response.failed", ResponseStatus::Failed)];
         }
         let error =
             json!({ "code": "server_error", "message": "The sandbox was asked to fail.", "param": null });
@@ -78,26 +78,31 @@ impl super::Shape for Shape {
     }
 }
 
-impl Shape {
+impl ResponsesEvents {
     /// Builds an event with these members, its type and its number.
-    fn event(&mut self, name: &'static str, members: Value) -> Event {
+    fn event(&mut self, name: &'static str, members: Value) -> StreamEvent {
         let numbered = with(members, "type", name.into());
         let numbered = with(numbered, "sequence_number", self.sequence.into());
         self.sequence += 1;
-        Event {
+        StreamEvent {
             name: Some(name),
             data: numbered.to_string(),
-            ..Event::default()
+            ..StreamEvent::default()
         }
     }
 
     /// Builds an event about the whole response; once that is complete, it has the usage.
-    fn of_response(&mut self, script: &Script, name: &'static str, status: Status) -> Event {
+    fn of_response(
+        &mut self,
+        script: &EventScript,
+        name: &'static str,
+        status: ResponseStatus,
+    ) -> StreamEvent {
         let text = match status {
-            Status::Completed | Status::Incomplete => script.text.whole(),
-            Status::InProgress | Status::Failed => String::new(),
+            ResponseStatus::Completed | ResponseStatus::Incomplete => script.text.whole(),
+            ResponseStatus::InProgress | ResponseStatus::Failed => String::new(),
         };
-        let is_over = status != Status::InProgress;
+        let is_over = status != ResponseStatus::InProgress;
         let usage = script
             .usage()
             .filter(|_| is_over || matches!(script.plan.place, UsagePlacement::First | UsagePlacement::Each));
@@ -105,7 +110,7 @@ impl Shape {
         let body = with_member(&body, "usage", usage.as_deref().unwrap_or("null"));
         let head = json!({ "type": name, "sequence_number": self.sequence });
         self.sequence += 1;
-        Event {
+        StreamEvent {
             name: Some(name),
             data: with_member(&head, "response", &body),
             text_bytes: 0,

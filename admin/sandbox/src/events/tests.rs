@@ -4,20 +4,20 @@ use super::*;
 use crate::completion::tests::request;
 use serde_json::{Value, json};
 
-fn events(endpoint: Endpoint, max_tokens: Option<u64>, asked: bool, options: &str) -> Vec<Event> {
+fn events(endpoint: Endpoint, max_tokens: Option<u64>, asked: bool, options: &str) -> Vec<StreamEvent> {
     let mut request = request(endpoint, max_tokens);
     request.include_usage |= asked;
-    let all = Events::new(request, 1, Plan::parse(options).unwrap());
+    let all = Events::new(request, 1, StreamPlan::parse(options).unwrap());
     all.map(|item| match item {
-        Item::Event(event) => event,
+        StreamItem::Event(event) => event,
         other => panic!("{other:?}"),
     })
     .collect()
 }
 
 /// Returns the kind of each chat event: its delta's text, its reason, `usage` or its data.
-fn kinds(events: &[Event]) -> Vec<String> {
-    let kind = |event: &Event| {
+fn kinds(events: &[StreamEvent]) -> Vec<String> {
+    let kind = |event: &StreamEvent| {
         let Ok(data) = serde_json::from_str::<Value>(&event.data) else {
             return event.data.clone();
         };
@@ -142,16 +142,20 @@ fn a_streamed_response_has_the_providers_events() {
 #[test]
 fn faults_come_after_so_many_events() {
     for (options, cut) in [("events=5,cut=3", true), ("events=5,stall=3", false)] {
-        let all: Vec<Item> =
-            Events::new(request(Endpoint::Chat, None), 1, Plan::parse(options).unwrap()).collect();
+        let all: Vec<StreamItem> = Events::new(
+            request(Endpoint::Chat, None),
+            1,
+            StreamPlan::parse(options).unwrap(),
+        )
+        .collect();
         assert_eq!(all.len(), 4, "{options}");
-        assert_eq!(matches!(all[3], Item::Cut), cut, "{options}");
-        assert_eq!(matches!(all[3], Item::Stall), !cut, "{options}");
+        assert_eq!(matches!(all[3], StreamItem::Cut), cut, "{options}");
+        assert_eq!(matches!(all[3], StreamItem::Stall), !cut, "{options}");
     }
     let late = Events::new(
         request(Endpoint::Chat, None),
         1,
-        Plan::parse("events=0,cut=99").unwrap(),
+        StreamPlan::parse("events=0,cut=99").unwrap(),
     );
     assert_eq!(late.count(), 5, "a fault behind the end does not come");
 }

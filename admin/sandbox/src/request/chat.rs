@@ -1,8 +1,8 @@
 //! The body of a chat-completions request.
 
-use super::{CHOICES_MAX, MESSAGE_TOKENS, PART_TOKENS, Request, missing, not_json, quoted, tokens};
+use super::{CHOICES_MAX, MESSAGE_TOKENS, PART_TOKENS, SandboxRequest, missing, not_json, quoted, tokens};
 use crate::instance;
-use crate::reply::Reply;
+use crate::reply::BoxedReply;
 use domain::measured::Endpoint;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct ChatBody<'a> {
     #[serde(borrow)]
     model: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    messages: Option<Vec<Message<'a>>>,
+    messages: Option<Vec<ChatMessage<'a>>>,
     n: Option<u64>,
     max_tokens: Option<u64>,
     max_completion_tokens: Option<u64>,
@@ -35,19 +35,19 @@ struct StreamOptions {
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct ChatMessage<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Part<'a> {
+struct ContentPart<'a> {
     #[serde(borrow)]
     text: Option<Cow<'a, str>>,
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<Request, Reply> {
-    let body: Body<'_> = serde_json::from_slice(bytes).map_err(|_| not_json())?;
+pub(super) fn read(bytes: &[u8]) -> Result<SandboxRequest, BoxedReply> {
+    let body: ChatBody<'_> = serde_json::from_slice(bytes).map_err(|_| not_json())?;
     let model = body.model.ok_or_else(|| missing("model"))?.into_owned();
     let messages = body
         .messages
@@ -69,7 +69,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Request, Reply> {
         Some((name, arguments)) => (Some(name), Some(arguments)),
         None => (None, body.response_format.and_then(|format| formatted(&format))),
     };
-    Ok(Request {
+    Ok(SandboxRequest {
         tool,
         json,
         prompt_tokens: tokens(length).saturating_add(framing),
@@ -80,7 +80,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Request, Reply> {
         user: body.user.map(Cow::into_owned),
         stream: body.stream == Some(true),
         include_usage: body.stream_options.and_then(|options| options.include_usage) == Some(true),
-        ..Request::new(Endpoint::Chat, model)
+        ..SandboxRequest::new(Endpoint::Chat, model)
     })
 }
 
@@ -114,7 +114,7 @@ fn text_of(content: &RawValue) -> (String, u64) {
     if let Ok(text) = serde_json::from_str::<Cow<'_, str>>(content.get()) {
         return (text.into_owned(), 0);
     }
-    let parts: Vec<Part<'_>> = serde_json::from_str(content.get()).unwrap_or_default();
+    let parts: Vec<ContentPart<'_>> = serde_json::from_str(content.get()).unwrap_or_default();
     let count = u64::try_from(parts.len()).unwrap_or(u64::MAX);
     (parts.into_iter().filter_map(|part| part.text).collect(), count)
 }

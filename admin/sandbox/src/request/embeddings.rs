@@ -1,7 +1,7 @@
 //! The body of a request for embeddings.
 
-use super::{Request, missing, quoted, string, tokens};
-use crate::reply::{self, Reply};
+use super::{SandboxRequest, missing, quoted, string, tokens};
+use crate::reply::{self, BoxedReply};
 use domain::measured::Endpoint;
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ const DIMENSIONS_MAX: u64 = 3_072;
 /// Maximum number of inputs, as at the provider.
 const INPUTS_MAX: usize = 2_048;
 
-pub(super) fn read(body: &Value) -> Result<Request, Reply> {
+pub(super) fn read(body: &Value) -> Result<SandboxRequest, BoxedReply> {
     let model = string(body, "model").ok_or_else(|| missing("model"))?;
     let (inputs, prompt_tokens) = count(body.get("input")).ok_or_else(|| missing("input"))?;
     if inputs > INPUTS_MAX {
@@ -21,14 +21,14 @@ pub(super) fn read(body: &Value) -> Result<Request, Reply> {
     }
     let dimensions = body.get("dimensions").and_then(Value::as_u64);
     let dimensions = dimensions.map(|count| usize::try_from(count.clamp(1, DIMENSIONS_MAX)));
-    Ok(Request {
+    Ok(SandboxRequest {
         user: string(body, "user"),
         prompt_tokens,
         quoted: quoted(body["input"].as_str().unwrap_or_default()),
         inputs,
         dimensions: dimensions.and_then(Result::ok).unwrap_or(DIMENSIONS),
         base64: body.get("encoding_format").and_then(Value::as_str) == Some("base64"),
-        ..Request::new(Endpoint::Embeddings, model)
+        ..SandboxRequest::new(Endpoint::Embeddings, model)
     })
 }
 

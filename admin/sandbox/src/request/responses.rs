@@ -1,7 +1,7 @@
 //! The body of a request for a response.
 
-use super::{MESSAGE_TOKENS, PART_TOKENS, Request, missing, quoted, string, tokens};
-use crate::reply::Reply;
+use super::{MESSAGE_TOKENS, PART_TOKENS, SandboxRequest, missing, quoted, string, tokens};
+use crate::reply::BoxedReply;
 use domain::measured::Endpoint;
 use serde_json::Value;
 
@@ -15,9 +15,9 @@ const TEXTS: [&str; 6] = [
     "encrypted_content",
 ];
 
-pub(super) fn read(body: &Value) -> Result<Request, Reply> {
+pub(super) fn read(body: &Value) -> Result<SandboxRequest, BoxedReply> {
     let model = string(body, "model").ok_or_else(|| missing("model"))?;
-    let mut prompt = Prompt::default();
+    let mut prompt = PromptText::default();
     if let Some(instructions) = body.get("instructions").and_then(Value::as_str) {
         prompt.message(instructions);
     }
@@ -27,7 +27,7 @@ pub(super) fn read(body: &Value) -> Result<Request, Reply> {
         _ => return Err(missing("input")),
     }
     let number = |name: &str| body.get(name).and_then(Value::as_u64);
-    Ok(Request {
+    Ok(SandboxRequest {
         user: string(body, "user"),
         prompt_tokens: tokens(prompt.bytes).saturating_add(prompt.framing),
         quoted: quoted(&prompt.last),
@@ -35,19 +35,19 @@ pub(super) fn read(body: &Value) -> Result<Request, Reply> {
         service_tier: string(body, "service_tier"),
         stream: body.get("stream") == Some(&Value::Bool(true)),
         include_usage: true,
-        ..Request::new(Endpoint::Responses, model)
+        ..SandboxRequest::new(Endpoint::Responses, model)
     })
 }
 
 /// The text that the model would read.
 #[derive(Default)]
-struct Prompt {
+struct PromptText {
     bytes: usize,
     framing: u64,
     last: String,
 }
 
-impl Prompt {
+impl PromptText {
     fn message(&mut self, text: &str) {
         self.framing += MESSAGE_TOKENS;
         self.bytes += text.len();
