@@ -9,7 +9,7 @@ use crypto::virtual_key::WellFormed;
 use domain::money::Nanos;
 use load_test::LoadTestError;
 use load_test::fixtures::{self, Fixtures, KEYS_MAX, Provisioner};
-use load_test::plan::{Plan, RATE_MAX};
+use load_test::plan::{LoadPlan, RATE_MAX};
 use load_test::scenario::Scenario;
 use load_test::streamed::Streamed;
 use reqwest::Url;
@@ -175,10 +175,10 @@ impl BenchArgs {
         }
     }
 
-    fn plan(&self) -> Result<Plan, CommandFailure> {
+    fn plan(&self) -> Result<LoadPlan, CommandFailure> {
         let parts = load_test::mix::WHOLE as f64;
         let share = |given: Option<f64>| given.map(|share| (share * parts).round() as u64);
-        Ok(Plan {
+        Ok(LoadPlan {
             target: self.target.clone(),
             ca: self
                 .ca_file
@@ -215,7 +215,7 @@ impl BenchArgs {
     async fn with_account(
         &self,
         account: &str,
-        plan: Plan,
+        plan: LoadPlan,
         settings: Settings,
         stop: &Arc<AtomicBool>,
     ) -> Result<Report, CommandFailure> {
@@ -256,7 +256,7 @@ impl BenchArgs {
     async fn with_keys(
         &self,
         text: &str,
-        plan: Plan,
+        plan: LoadPlan,
         settings: Settings,
         stop: &Arc<AtomicBool>,
     ) -> Result<Report, CommandFailure> {
@@ -281,7 +281,7 @@ impl BenchArgs {
 
     async fn fire(
         &self,
-        plan: Plan,
+        plan: LoadPlan,
         fixtures: &Fixtures,
         store: Option<&store::Store>,
         stop: &Arc<AtomicBool>,

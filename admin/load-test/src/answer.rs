@@ -1,7 +1,7 @@
 //! Answers of the edge: their reasons, and the charges in them.
 
 use super::kind::CALLER_LEFT;
-use super::streamed::Tail;
+use super::streamed::BodyTail;
 use domain::amount;
 use reqwest::header::{HeaderMap, HeaderValue};
 use std::time::Instant;
@@ -10,11 +10,11 @@ use std::time::Instant;
 const REASON_MAX: usize = 60;
 
 /// A received answer.
-pub(super) struct Answer {
+pub(super) struct TimedAnswer {
     pub status: u16,
     headers: HeaderMap,
     /// End of the body.
-    tail: Tail,
+    tail: BodyTail,
     /// Length of the body, in bytes.
     pub bytes: u64,
     /// Arrival of the first byte of the body, or of the end of an empty one.
@@ -23,7 +23,7 @@ pub(super) struct Answer {
     pub is_left: bool,
 }
 
-impl Answer {
+impl TimedAnswer {
     /// Sends a request and takes its answer in. A caller that `leaves` closes the connection after the first bytes of a
     /// stream, unless they are all of it.
     pub(super) async fn take_in(
@@ -32,7 +32,7 @@ impl Answer {
     ) -> Result<Self, reqwest::Error> {
         let mut answer = request.send().await?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        let (mut tail, mut bytes, mut first_byte) = (Tail::default(), 0, None);
+        let (mut tail, mut bytes, mut first_byte) = (BodyTail::default(), 0, None);
         let mut is_left = false;
         while let Some(chunk) = answer.chunk().await? {
             first_byte.get_or_insert_with(Instant::now);

@@ -1,7 +1,7 @@
 //! The overspend check: after the run, compares each agent's amounts in the ledger with its caps and with the charges
 //! in the answers.
 
-use super::fixtures::{Agent, Fixtures};
+use super::fixtures::{Fixtures, LoadAgent};
 use super::generator::ReportedCharges;
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -30,9 +30,9 @@ pub struct UsageSnapshot {
 
 /// Ledger amounts of one agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct AgentAmounts {
     /// Agent of the load test.
-    pub agent: Agent,
+    pub agent: LoadAgent,
     /// Daily cap.
     pub cap: Option<Nanos>,
     /// Spent today, in all.
@@ -55,16 +55,16 @@ pub struct Line {
 
 /// Result of the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ChargeCheck {
     /// The check was made, with one line per agent.
-    Checked(Vec<Line>),
+    Checked(Vec<AgentAmounts>),
     /// The check was not requested: there was no access to the store.
     NotAsked,
     /// The check was requested but not possible, for this reason.
     NotChecked(String),
 }
 
-impl Verdict {
+impl ChargeCheck {
     /// Returns whether the run may count as good: not if a requested check was not possible.
     pub fn is_good(&self) -> bool {
         match self {
@@ -87,7 +87,7 @@ pub async fn read_usage(
     Ok(amounts)
 }
 
-async fn usage_of(store: &Store, agent: &Agent) -> Result<Option<UsageSnapshot>, StoreError> {
+async fn usage_of(store: &Store, agent: &LoadAgent) -> Result<Option<UsageSnapshot>, StoreError> {
     let look = SnapshotQuery {
         realm: &Realm::new(&agent.account, Mode::Live),
         agent: &agent.id,
@@ -115,18 +115,18 @@ pub(super) async fn verdict(
     fixtures: &Fixtures,
     before: &[Option<UsageSnapshot>],
     seen: &[ReportedCharges],
-) -> Result<Verdict, StoreError> {
+) -> Result<ChargeCheck, StoreError> {
     let deadline = Instant::now() + SETTLED_WITHIN;
     let mut lines = Vec::new();
     for ((agent, before), seen) in fixtures.agents().iter().zip(before).zip(seen) {
         let Some(before) = before else {
             let text = format!("the store of this configuration does not know the {}", agent.id);
-            return Ok(Verdict::NotChecked(text));
+            return Ok(ChargeCheck::NotChecked(text));
         };
         let after = loop {
             let Some(after) = usage_of(store, agent).await? else {
                 let text = format!("agent {} left the store meanwhile", agent.id);
-                return Ok(Verdict::NotChecked(text));
+                return Ok(ChargeCheck::NotChecked(text));
             };
             if after.held == Nanos::ZERO || Instant::now() > deadline {
                 break after;
@@ -135,14 +135,19 @@ pub(super) async fn verdict(
         };
         if after.period.month != before.period.month {
             let text = "the month ended during the run: its counters begin anew".to_owned();
-            return Ok(Verdict::NotChecked(text));
+            return Ok(ChargeCheck::NotChecked(text));
         }
         lines.push(judge(agent, before, &after, *seen));
     }
-    Ok(Verdict::Checked(lines))
+    Ok(ChargeCheck::Checked(lines))
 }
 
-fn judge(agent: &Agent, before: &UsageSnapshot, after: &UsageSnapshot, seen: ReportedCharges) -> Line {
+fn judge(
+    agent: &LoadAgent,
+    before: &UsageSnapshot,
+    after: &UsageSnapshot,
+    seen: ReportedCharges,
+) -> AgentAmounts {
     let charged = after.month.get().saturating_sub(before.month.get());
     let usd = Nanos::from_stored;
     let mut wrong = Vec::new();
@@ -176,7 +181,7 @@ fn judge(agent: &Agent, before: &UsageSnapshot, after: &UsageSnapshot, seen: Rep
         }
         _ => {}
     }
-    Line {
+    AgentAmounts {
         agent: agent.clone(),
         cap: after.daily,
         spent: after.day,
@@ -218,7 +223,7 @@ mod tests {
     }
 
     fn wrong_with(after: UsageSnapshot, seen: ReportedCharges) -> usize {
-        let agent = Agent {
+        let agent = LoadAgent {
             account: "acct_1".to_owned(),
             id: "a".to_owned(),
         };
@@ -247,8 +252,8 @@ mod tests {
 
     #[test]
     fn a_check_that_could_not_be_made_is_not_good() {
-        assert!(Verdict::NotAsked.is_good() && Verdict::Checked(Vec::new()).is_good());
-        assert!(!Verdict::NotChecked("the month ended".to_owned()).is_good());
+        assert!(ChargeCheck::NotAsked.is_good() && ChargeCheck::Checked(Vec::new()).is_good());
+        assert!(!ChargeCheck::NotChecked("the month ended".to_owned()).is_good());
     }
 
     #[test]

@@ -7,7 +7,7 @@ pub use provisioner::{LeftOver, Provisioner, STAND_IN};
 use super::kind::RequestKind;
 use crate::error::LoadTestError;
 use crypto::virtual_key::WellFormed;
-use provisioner::Made;
+use provisioner::CreatedItem;
 use secrecy::SecretString;
 use store::lookup::VirtualKeyOwner;
 
@@ -16,7 +16,7 @@ pub const KEYS_MAX: usize = 10_000;
 
 /// An agent, as far as the owner of its key is known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Agent {
+pub struct LoadAgent {
     /// Account id; empty if unknown.
     pub account: String,
     /// Agent id; for an unknown agent, the number of its key in the file.
@@ -35,9 +35,9 @@ struct Member {
 /// All agents and keys that calls are made with.
 #[derive(Debug, Default)]
 pub struct Fixtures {
-    agents: Vec<Agent>,
+    agents: Vec<LoadAgent>,
     members: Vec<Member>,
-    made: Vec<Made>,
+    made: Vec<CreatedItem>,
 }
 
 impl Fixtures {
@@ -50,11 +50,11 @@ impl Fixtures {
         for (number, (kind, key)) in lines(text)?.into_iter().enumerate() {
             let owner = store_knows.get(number).and_then(Option::as_ref);
             let agent = match owner {
-                Some(owner) => Agent {
+                Some(owner) => LoadAgent {
                     account: owner.account().to_owned(),
                     id: owner.agent().to_owned(),
                 },
-                None => Agent {
+                None => LoadAgent {
                     account: String::new(),
                     id: format!("key {}", number + 1),
                 },
@@ -76,7 +76,7 @@ impl Fixtures {
         Ok(fixtures)
     }
 
-    fn add(&mut self, kind: RequestKind, agent: Agent, key: SecretString) {
+    fn add(&mut self, kind: RequestKind, agent: LoadAgent, key: SecretString) {
         let known = self.agents.iter().position(|other| *other == agent);
         let agent = known.unwrap_or_else(|| {
             self.agents.push(agent);
@@ -86,7 +86,7 @@ impl Fixtures {
     }
 
     /// Returns the agents in the order of their indexes in [`Self::of_kind`].
-    pub fn agents(&self) -> &[Agent] {
+    pub fn agents(&self) -> &[LoadAgent] {
         &self.agents
     }
 

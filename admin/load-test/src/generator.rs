@@ -1,12 +1,12 @@
 //! Sends calls when they are due, over a bounded number of connections, and records their answers.
 
-use super::answer::Answer;
+use super::answer::TimedAnswer;
 use super::fixtures::Fixtures;
 use super::kind::RequestKind;
 use super::mix;
 use super::pace;
-use super::plan::Plan;
-use super::record::{Recorded, Sample, SampleEnd};
+use super::plan::LoadPlan;
+use super::record::{RecordedSamples, Sample, SampleEnd};
 use super::scenario::Phase;
 use super::streamed::COST_HEADER;
 use crate::error::LoadTestError;
@@ -56,7 +56,7 @@ pub(super) struct LoadGenerator {
     members: Vec<(RequestKind, Vec<(usize, SecretString)>)>,
     ledger: Mutex<Vec<ReportedCharges>>,
     next: AtomicU64,
-    now: Mutex<Option<Recorded>>,
+    now: Mutex<Option<RecordedSamples>>,
     timeout: Duration,
     /// Whether answers are streamed.
     is_streamed: bool,
@@ -65,7 +65,7 @@ pub(super) struct LoadGenerator {
 }
 
 impl LoadGenerator {
-    pub(super) fn new(plan: &Plan, fixtures: &Fixtures) -> Result<Self, LoadTestError> {
+    pub(super) fn new(plan: &LoadPlan, fixtures: &Fixtures) -> Result<Self, LoadTestError> {
         // TLS needs a process-wide crypto provider. The first one installed stays.
         drop(rustls::crypto::ring::default_provider().install_default());
         let bad = |error: &dyn std::fmt::Display| LoadTestError::Usage(format!("--ca-file: {error}"));
@@ -115,7 +115,7 @@ impl LoadGenerator {
     }
 
     /// Reads the results of the phase so far.
-    pub(super) fn peek<T>(&self, read: impl FnOnce(&Recorded) -> T) -> Option<T> {
+    pub(super) fn peek<T>(&self, read: impl FnOnce(&RecordedSamples) -> T) -> Option<T> {
         let now = self.now.lock();
         now.as_ref().map(read)
     }
@@ -159,7 +159,7 @@ impl LoadGenerator {
             false => request,
         };
         let leaves = kind == RequestKind::Approved && mix::is_left(turn, self.leave_share);
-        let (status, reason, bytes_received, first_byte) = match Answer::take_in(request, leaves).await {
+        let (status, reason, bytes_received, first_byte) = match TimedAnswer::take_in(request, leaves).await {
             Ok(answer) => {
                 self.charge(*agent, &answer);
                 let first_byte = Some(answer.first_byte - sent);
@@ -185,7 +185,7 @@ impl LoadGenerator {
     }
 
     /// Adds the charge in an answer.
-    fn charge(&self, agent: usize, answer: &Answer) {
+    fn charge(&self, agent: usize, answer: &TimedAnswer) {
         if answer.is_left {
             let mut ledger = self.ledger.lock();
             ledger[agent].left += 1;
@@ -222,12 +222,12 @@ pub(super) async fn phase(
     generator: &Arc<LoadGenerator>,
     phase: &Phase,
     stop: &Arc<AtomicBool>,
-) -> Result<Recorded, LoadTestError> {
+) -> Result<RecordedSamples, LoadTestError> {
     let calls = phase.calls();
     generator.next.store(0, Ordering::Release);
     let cannot =
         |what: &dyn std::fmt::Display| LoadTestError::Refused(format!("the load cannot start: {what}"));
-    let empty = Recorded::new().ok_or_else(|| cannot(&"no memory for its figures"))?;
+    let empty = RecordedSamples::new().ok_or_else(|| cannot(&"no memory for its figures"))?;
     *generator.now.lock() = Some(empty);
     let gate = Arc::new(Semaphore::new(0));
     let start = Instant::now();

@@ -36,25 +36,25 @@ impl RequestKind {
     }
 
     /// Classifies an answer to it.
-    pub fn judge(self, status: u16, reason: &str) -> Judged {
+    pub fn judge(self, status: u16, reason: &str) -> AnswerClass {
         let limits = [402, 429];
         match self {
-            _ if self.expected() == (status, reason) => Judged::AsMeant,
-            Self::Approved if (status, reason) == (200, CALLER_LEFT) => Judged::AsMeant,
+            _ if self.expected() == (status, reason) => AnswerClass::AsMeant,
+            Self::Approved if (status, reason) == (200, CALLER_LEFT) => AnswerClass::AsMeant,
             // Limits of keys and plans, which work as intended.
-            Self::Approved if limits.contains(&status) && !reason.is_empty() => Judged::Limited,
+            Self::Approved if limits.contains(&status) && !reason.is_empty() => AnswerClass::Limited,
             // A cap in the middle of a stream.
-            Self::Approved if reason == HOLD_EXHAUSTED => Judged::Limited,
+            Self::Approved if reason == HOLD_EXHAUSTED => AnswerClass::Limited,
             // A key's rate takes precedence over everything else about a call.
-            _ if status == 429 && reason == "rate_limited" => Judged::Limited,
-            _ => Judged::Wrong,
+            _ if status == 429 && reason == "rate_limited" => AnswerClass::Limited,
+            _ => AnswerClass::Wrong,
         }
     }
 }
 
 /// Classification of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judged {
+pub enum AnswerClass {
     /// The call ended as expected for its kind.
     AsMeant,
     /// A limit denied it.
@@ -77,34 +77,46 @@ mod tests {
 
     #[test]
     fn only_the_right_reason_is_as_meant() {
-        assert_eq!(RequestKind::Approved.judge(200, ""), Judged::AsMeant);
-        assert_eq!(RequestKind::Approved.judge(402, "daily_limit"), Judged::Limited);
-        assert_eq!(RequestKind::Approved.judge(429, "rate_limited"), Judged::Limited);
+        assert_eq!(RequestKind::Approved.judge(200, ""), AnswerClass::AsMeant);
+        assert_eq!(
+            RequestKind::Approved.judge(402, "daily_limit"),
+            AnswerClass::Limited
+        );
+        assert_eq!(
+            RequestKind::Approved.judge(429, "rate_limited"),
+            AnswerClass::Limited
+        );
         assert_eq!(
             RequestKind::Approved.judge(200, "hold_exhausted"),
-            Judged::Limited
+            AnswerClass::Limited
         );
         assert_eq!(
             RequestKind::Approved.judge(200, "stream not whole"),
-            Judged::Wrong
+            AnswerClass::Wrong
         );
-        assert_eq!(RequestKind::Approved.judge(200, CALLER_LEFT), Judged::AsMeant);
+        assert_eq!(
+            RequestKind::Approved.judge(200, CALLER_LEFT),
+            AnswerClass::AsMeant
+        );
         assert_eq!(
             RequestKind::Approved.judge(429, ""),
-            Judged::Wrong,
+            AnswerClass::Wrong,
             "the provider's own limit"
         );
         assert_eq!(
             RequestKind::Approved.judge(503, "service_unavailable"),
-            Judged::Wrong
+            AnswerClass::Wrong
         );
-        assert_eq!(RequestKind::Frozen.judge(403, "frozen"), Judged::AsMeant);
-        assert_eq!(RequestKind::Frozen.judge(403, "cap_disabled"), Judged::Wrong);
+        assert_eq!(RequestKind::Frozen.judge(403, "frozen"), AnswerClass::AsMeant);
+        assert_eq!(RequestKind::Frozen.judge(403, "cap_disabled"), AnswerClass::Wrong);
         assert_eq!(
             RequestKind::Frozen.judge(200, ""),
-            Judged::Wrong,
+            AnswerClass::Wrong,
             "let through what it should not"
         );
-        assert_eq!(RequestKind::Revoked.judge(429, "rate_limited"), Judged::Limited);
+        assert_eq!(
+            RequestKind::Revoked.judge(429, "rate_limited"),
+            AnswerClass::Limited
+        );
     }
 }

@@ -27,14 +27,14 @@ pub mod streamed;
 
 use fixtures::Fixtures;
 use generator::LoadGenerator;
-use plan::Plan;
+use plan::LoadPlan;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::Store;
 
-pub use check::Verdict;
+pub use check::ChargeCheck;
 pub use error::LoadTestError;
-pub use outcome::{Measured, Outcome};
+pub use outcome::{LoadOutcome, PhaseResult};
 pub use report::{intention, json, text};
 
 /// Runs the plan with the fixtures, and checks the charges in `store` afterwards, if there is one.
@@ -42,12 +42,12 @@ pub use report::{intention, json, text};
 /// # Errors
 /// [`LoadTestError`]; failed calls are not an error.
 pub async fn run(
-    plan: Plan,
+    plan: LoadPlan,
     fixtures: &Fixtures,
     store: Option<&Store>,
     stop: &Arc<AtomicBool>,
     show: bool,
-) -> Result<Outcome, LoadTestError> {
+) -> Result<LoadOutcome, LoadTestError> {
     let before = match store {
         Some(store) => Some(check::read_usage(store, fixtures).await?),
         None => None,
@@ -66,7 +66,7 @@ pub async fn run(
         if is_step && beyond.is_none() && !stop.load(Ordering::Acquire) {
             knee = Some(phase.rate);
         }
-        phases.push(Measured { phase, seen });
+        phases.push(PhaseResult { phase, seen });
         stopped_by = beyond;
         if stopped_by.is_some() || stop.load(Ordering::Acquire) {
             break;
@@ -76,10 +76,10 @@ pub async fn run(
         // The results of the run are reported even if the store is now unreachable.
         (Some(store), Some(before)) => check::verdict(store, fixtures, &before, &generator.ledger())
             .await
-            .unwrap_or_else(|error| Verdict::NotChecked(error.to_string())),
-        _ => Verdict::NotAsked,
+            .unwrap_or_else(|error| ChargeCheck::NotChecked(error.to_string())),
+        _ => ChargeCheck::NotAsked,
     };
-    Ok(Outcome {
+    Ok(LoadOutcome {
         phases,
         interrupted: stop.load(Ordering::Acquire),
         knee,

@@ -1,7 +1,7 @@
 //! The plan of a run: its options, their bounds, and the phases and bodies that follow from them.
 
 use super::mix::denied_before;
-use super::record::Recorded;
+use super::record::RecordedSamples;
 use super::scenario::{Phase, Scenario};
 use super::streamed::Streamed;
 use crate::error::LoadTestError;
@@ -23,7 +23,7 @@ const BODY_FRAME: usize = 128;
 
 /// All options of a run.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct LoadPlan {
     /// The edge, without `/v1`.
     pub target: Url,
     /// Additional trusted certificate authority, in PEM.
@@ -65,7 +65,7 @@ pub struct Plan {
     pub p99_bound: Duration,
 }
 
-impl Plan {
+impl LoadPlan {
     /// Returns the phases, in order.
     pub fn phases(&self) -> Vec<Phase> {
         let phase = |name: String, rate, time| Phase {
@@ -170,7 +170,7 @@ impl Plan {
     }
 
     /// Returns why a step of a ramp exceeded a bound, if it did.
-    pub(super) fn beyond(&self, seen: &Recorded) -> Option<String> {
+    pub(super) fn beyond(&self, seen: &RecordedSamples) -> Option<String> {
         let (errors, calls) = (seen.errors(), seen.calls());
         if errors as f64 > self.max_errors * calls.max(1) as f64 {
             return Some(format!("{errors} of {calls} calls ended in errors"));
@@ -248,8 +248,8 @@ mod tests {
     use super::super::record::SampleEnd;
     use super::*;
 
-    fn plan(scenario: Scenario) -> Plan {
-        Plan {
+    fn plan(scenario: Scenario) -> LoadPlan {
+        LoadPlan {
             target: Url::parse("http://127.0.0.1:8080").unwrap(),
             ca: None,
             scenario,
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn senseless_options_are_reported() {
         assert!(plan(Scenario::Ramp).check().is_ok());
-        let said = |change: fn(&mut Plan)| {
+        let said = |change: fn(&mut LoadPlan)| {
             let mut plan = plan(Scenario::Steady);
             change(&mut plan);
             plan.check().unwrap_err().to_string()
@@ -359,7 +359,7 @@ mod tests {
         assert!(said(|plan| plan.duration = Duration::from_millis(1)).contains("no call"));
         assert!(said(|plan| plan.duration = Duration::from_secs(3599)).contains("an hour"));
         assert!(said(|plan| plan.duration = Duration::MAX).contains("an hour"));
-        let spike = |plan: &mut Plan, rate| (plan.scenario, plan.rate) = (Scenario::Spike, rate);
+        let spike = |plan: &mut LoadPlan, rate| (plan.scenario, plan.rate) = (Scenario::Spike, rate);
         let mut highest = plan(Scenario::Steady);
         spike(&mut highest, RATE_MAX / 5);
         assert!(highest.check().is_ok(), "the highest phase is at the bound");
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn calls_denied_by_limits_exceed_the_bounds() {
         let seen = |limited: u64| {
-            let mut seen = Recorded::new().unwrap();
+            let mut seen = RecordedSamples::new().unwrap();
             for number in 0..1000 {
                 let (status, reason) = match number < limited {
                     true => (429, "rate_limited"),

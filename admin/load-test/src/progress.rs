@@ -2,7 +2,7 @@
 
 use super::generator::LoadGenerator;
 use super::plan::millis;
-use super::record::Recorded;
+use super::record::RecordedSamples;
 use super::scenario::Phase;
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ const EVERY: Duration = Duration::from_secs(1);
 const CLEAR: &str = "\x1b[K";
 
 /// Displays a phase until it is ended.
-pub(super) struct Shown {
+pub(super) struct ProgressDisplay {
     task: JoinHandle<()>,
 }
 
-impl Shown {
+impl ProgressDisplay {
     pub(super) fn end(self) {
         self.task.abort();
         if stderr().is_terminal() {
@@ -29,7 +29,7 @@ impl Shown {
 }
 
 /// Starts displaying a phase.
-pub(super) fn start(phase: &Phase, generator: &Arc<LoadGenerator>) -> Shown {
+pub(super) fn start(phase: &Phase, generator: &Arc<LoadGenerator>) -> ProgressDisplay {
     let (name, rate, time, generator) = (phase.name.clone(), phase.rate, phase.time, Arc::clone(generator));
     let task = tokio::spawn(async move {
         let started = Instant::now();
@@ -50,10 +50,10 @@ pub(super) fn start(phase: &Phase, generator: &Arc<LoadGenerator>) -> Shown {
             }
         }
     });
-    Shown { task }
+    ProgressDisplay { task }
 }
 
-fn line(seen: &Recorded, before: u64) -> String {
+fn line(seen: &RecordedSamples, before: u64) -> String {
     let (p50, p99) = (millis(seen.quantile(0.5)), millis(seen.quantile(0.99)));
     let (last, limited, errors) = (seen.answered() - before, seen.limited(), seen.errors());
     format!("{last}/s answered, p50 {p50} ms, p99 {p99} ms, {limited} limited, {errors} errors")

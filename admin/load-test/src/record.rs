@@ -1,6 +1,6 @@
 //! Counts and latencies of a phase, in bounded memory whatever the number of calls.
 
-use super::kind::{Judged, RequestKind};
+use super::kind::{AnswerClass, RequestKind};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub(super) struct Sample {
 
 /// Recorded results.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct RecordedSamples {
     since_due: Histogram<u64>,
     since_sent: Histogram<u64>,
     first_byte: Histogram<u64>,
@@ -61,7 +61,7 @@ pub struct Recorded {
     pub took: Duration,
 }
 
-impl Recorded {
+impl RecordedSamples {
     /// Creates an empty record; `None` if there is no memory for it.
     pub(super) fn new() -> Option<Self> {
         let histogram = || Histogram::new_with_bounds(1, LONGEST_US, DIGITS).ok();
@@ -117,12 +117,12 @@ impl Recorded {
 
     /// Calls that a limit denied.
     pub fn limited(&self) -> u64 {
-        self.sum(|end| end.judged() == Judged::Limited)
+        self.sum(|end| end.judged() == AnswerClass::Limited)
     }
 
     /// Returns the number of calls that ended in an unexpected way, or were never sent.
     pub fn errors(&self) -> u64 {
-        self.sum(|end| end.judged() == Judged::Wrong) + self.dropped
+        self.sum(|end| end.judged() == AnswerClass::Wrong) + self.dropped
     }
 
     /// Answers a second.
@@ -158,9 +158,9 @@ impl Recorded {
 
 impl SampleEnd {
     /// Returns its classification.
-    pub fn judged(&self) -> Judged {
+    pub fn judged(&self) -> AnswerClass {
         match self.status {
-            0 => Judged::Wrong,
+            0 => AnswerClass::Wrong,
             status => self.kind.judge(status, &self.reason),
         }
     }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_stall_shows_in_all_the_calls_that_it_kept_waiting() {
-        let mut seen = Recorded::new().unwrap();
+        let mut seen = RecordedSamples::new().unwrap();
         for number in 0..100 {
             // One answer took a second, during which 50 calls were due.
             let waited = if number < 50 { 1000 - number * 20 } else { 0 };
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn unanswered_and_unsent_calls_are_errors() {
-        let mut seen = Recorded::new().unwrap();
+        let mut seen = RecordedSamples::new().unwrap();
         seen.note(shot(200, 0, 1));
         seen.note(shot(0, 0, 1));
         seen.note(shot(502, 0, 1));

@@ -1,10 +1,10 @@
 //! Reports of a run: its plan, and afterwards its results, as text and as JSON.
 
-use super::check::{Line, Verdict};
+use super::check::{AgentAmounts, ChargeCheck};
 use super::mix::WHOLE;
-use super::plan::{Plan, millis};
-use super::record::{Recorded, SampleEnd};
-use crate::outcome::{Measured, Outcome};
+use super::plan::{LoadPlan, millis};
+use super::record::{RecordedSamples, SampleEnd};
+use crate::outcome::{LoadOutcome, PhaseResult};
 use domain::money::Nanos;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ const LATE_TOO_OFTEN: f64 = 0.01;
 const NOT_ASKED: &str = "no access to the store was given";
 
 /// Describes the calls to be sent, and their maximum cost.
-pub fn intention(plan: &Plan, cost: Option<Nanos>) -> String {
+pub fn intention(plan: &LoadPlan, cost: Option<Nanos>) -> String {
     let (calls, rate) = (plan.calls(), plan.highest_rate());
     let cost = cost.map_or_else(
         || "more than can be counted".to_owned(),
@@ -39,7 +39,7 @@ pub fn intention(plan: &Plan, cost: Option<Nanos>) -> String {
 }
 
 /// Returns the report for people.
-pub fn text(plan: &Plan, outcome: &Outcome) -> String {
+pub fn text(plan: &LoadPlan, outcome: &LoadOutcome) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = writeln!(text, "{}", head());
@@ -86,7 +86,7 @@ pub fn text(plan: &Plan, outcome: &Outcome) -> String {
 }
 
 /// Describes the denials by limits at the knee: a knee with many denials is not that of approved calls.
-fn denied_at(outcome: &Outcome, knee: u32) -> String {
+fn denied_at(outcome: &LoadOutcome, knee: u32) -> String {
     let mut steps = outcome.phases.iter().filter(|one| one.phase.is_step);
     let Some(step) = steps.find(|one| one.phase.rate == knee) else {
         return String::new();
@@ -109,7 +109,7 @@ fn head() -> String {
     line
 }
 
-fn row(one: &Measured) -> String {
+fn row(one: &PhaseResult) -> String {
     let (phase, seen) = (&one.phase, &one.seen);
     let mut line = format!(
         "{:<10} {:>8} {:>9} {:>8.0} {:>7}",
@@ -128,7 +128,7 @@ fn row(one: &Measured) -> String {
 }
 
 /// Describes how long callers of streams wait for the first byte of the body.
-fn first_byte(seen: &Recorded) -> String {
+fn first_byte(seen: &RecordedSamples) -> String {
     let shares = SHARES
         .iter()
         .map(|(name, share)| format!("{name} {}", millis(seen.first_byte_quantile(*share))));
@@ -136,7 +136,7 @@ fn first_byte(seen: &Recorded) -> String {
 }
 
 /// Lists how calls ended, the most frequent first.
-fn ends(seen: &Recorded) -> String {
+fn ends(seen: &RecordedSamples) -> String {
     let mut ends: Vec<(&SampleEnd, &u64)> = seen.ends.iter().collect();
     ends.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
     let mut parts: Vec<String> = ends
@@ -159,7 +159,7 @@ fn name(end: &SampleEnd) -> String {
 }
 
 /// Returns a warning if the results may reflect the sender instead of the edge.
-fn doubt(seen: &Recorded) -> Option<String> {
+fn doubt(seen: &RecordedSamples) -> Option<String> {
     let share = seen.late as f64 / seen.calls().max(1) as f64;
     (share > LATE_TOO_OFTEN).then(|| {
         let (late, latest) = (seen.late, millis(seen.latest));
@@ -170,17 +170,18 @@ fn doubt(seen: &Recorded) -> Option<String> {
     })
 }
 
-fn verdict(verdict: &Verdict) -> String {
+fn verdict(verdict: &ChargeCheck) -> String {
     let lines = match verdict {
-        Verdict::NotAsked => return format!("Overspend: NOT CHECKED: {NOT_ASKED}.\n"),
-        Verdict::NotChecked(why) => {
+        ChargeCheck::NotAsked => return format!("Overspend: NOT CHECKED: {NOT_ASKED}.\n"),
+        ChargeCheck::NotChecked(why) => {
             return format!("Overspend: FAILED: it could not be checked: {why}.\n");
         }
-        Verdict::Checked(lines) => lines,
+        ChargeCheck::Checked(lines) => lines,
     };
     let mut text = String::new();
-    let wrong: Vec<&Line> = lines.iter().filter(|line| !line.wrong.is_empty()).collect();
-    let total = |of: fn(&Line) -> Nanos| Nanos::from_stored(lines.iter().map(|line| of(line).get()).sum());
+    let wrong: Vec<&AgentAmounts> = lines.iter().filter(|line| !line.wrong.is_empty()).collect();
+    let total =
+        |of: fn(&AgentAmounts) -> Nanos| Nanos::from_stored(lines.iter().map(|line| of(line).get()).sum());
     let (charged, seen) = (total(|line| line.charged), total(|line| line.seen));
     let unknown: u64 = lines.iter().map(|line| line.unknown).sum();
     let count = lines.len();
@@ -208,7 +209,7 @@ fn verdict(verdict: &Verdict) -> String {
 }
 
 /// Describes the charges of streams whose callers left, and of those that cost more than what was held at first.
-fn streams(lines: &[Line]) -> String {
+fn streams(lines: &[AgentAmounts]) -> String {
     let mut text = String::new();
     let left: u64 = lines.iter().map(|line| line.left).sum();
     let above: u64 = lines.iter().map(|line| line.above_estimate).sum();
@@ -234,7 +235,7 @@ fn streams(lines: &[Line]) -> String {
 
 /// Returns the charge of the calls whose callers left: what the answers do not state. `None` if other calls got no
 /// answer, either.
-fn left_charged(lines: &[Line]) -> Option<Nanos> {
+fn left_charged(lines: &[AgentAmounts]) -> Option<Nanos> {
     let left: u64 = lines
         .iter()
         .map(|line| (line.unknown == 0).then(|| line.charged.get().saturating_sub(line.seen.get())))
@@ -243,7 +244,7 @@ fn left_charged(lines: &[Line]) -> Option<Nanos> {
 }
 
 /// Returns the document.
-pub fn json(plan: &Plan, outcome: &Outcome, ok: bool) -> Value {
+pub fn json(plan: &LoadPlan, outcome: &LoadOutcome, ok: bool) -> Value {
     let phases: Vec<Value> = outcome.phases.iter().map(phase).collect();
     json!({
         "ok": ok, "target": plan.target.as_str(), "scenario": format!("{:?}", plan.scenario).to_lowercase(),
@@ -254,7 +255,7 @@ pub fn json(plan: &Plan, outcome: &Outcome, ok: bool) -> Value {
     })
 }
 
-fn phase(one: &Measured) -> Value {
+fn phase(one: &PhaseResult) -> Value {
     let (phase, seen) = (&one.phase, &one.seen);
     let ms = |time: Duration| time.as_micros() as f64 / 1000.0;
     let latencies = |of: &dyn Fn(f64) -> Duration| -> Value {
@@ -283,11 +284,11 @@ fn phase(one: &Measured) -> Value {
     })
 }
 
-fn document(verdict: &Verdict) -> Value {
+fn document(verdict: &ChargeCheck) -> Value {
     match verdict {
-        Verdict::NotAsked => json!({ "checked": false, "why": NOT_ASKED }),
-        Verdict::NotChecked(why) => json!({ "checked": false, "ok": false, "why": why }),
-        Verdict::Checked(lines) => {
+        ChargeCheck::NotAsked => json!({ "checked": false, "why": NOT_ASKED }),
+        ChargeCheck::NotChecked(why) => json!({ "checked": false, "ok": false, "why": why }),
+        ChargeCheck::Checked(lines) => {
             let agents: Vec<Value> = lines
                 .iter()
                 .map(|line| {

@@ -46,9 +46,9 @@ impl Streamed {
 
 /// The end of a body of any length.
 #[derive(Debug, Default)]
-pub(super) struct Tail(Vec<u8>);
+pub(super) struct BodyTail(Vec<u8>);
 
-impl Tail {
+impl BodyTail {
     /// Appends the next bytes of the body.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn the_end_of_a_stream_says_its_cost_and_its_failure() {
         let tail = |text: &str| {
-            let mut tail = Tail::default();
+            let mut tail = BodyTail::default();
             text.as_bytes().chunks(3).for_each(|piece| tail.push(piece));
             (tail.cost(), tail.failure())
         };
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn only_the_end_is_kept() {
-        let mut tail = Tail::default();
+        let mut tail = BodyTail::default();
         for _ in 0..1_000 {
             tail.push(&[b'x'; 1_000]);
         }
