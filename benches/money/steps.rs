@@ -10,7 +10,7 @@ use std::error::Error;
 use std::time::Duration;
 use store::deposit::DepositState;
 use store::deposit::script::{Made as Deposited, NewDeposit};
-use store::escrow::script::{CallOutcome, NewEscrow, Requester, Verdict, decide, fund};
+use store::escrow::script::{CallOutcome, NewEscrow, PartyDecision, Requester, decide, fund};
 use store::escrow::{Escrow, Party};
 use store::keys::Realm;
 use store::once::Once;
@@ -272,7 +272,7 @@ impl Actor {
         let done = match step {
             Step::Fund => matches!(fund(store, &requester, &escrow).await?, CallOutcome::Done(_)),
             _ => matches!(
-                decide(store, &requester, &escrow, Verdict::Release).await?,
+                decide(store, &requester, &escrow, PartyDecision::Release).await?,
                 CallOutcome::Done(())
             ),
         };

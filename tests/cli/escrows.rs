@@ -7,7 +7,7 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use harness::{Cli, Redis, Seed, SeedAccount, Store, assert_fields};
 use serde_json::{Value, json};
-use store::escrow::script::{CallOutcome, NewEscrow, Requester, Verdict, decide, fund};
+use store::escrow::script::{CallOutcome, NewEscrow, PartyDecision, Requester, decide, fund};
 use store::escrow::{Escrow, Party};
 use store::keys::USER;
 use store::once::Once;
@@ -104,7 +104,7 @@ impl<S> EscrowFixture<S> {
             assert!(matches!(funded, CallOutcome::Done(_)), "{funded:?}");
         }
         if steps > 2 {
-            let verdict = Verdict::Dispute(Some("Nothing came"));
+            let verdict = PartyDecision::Dispute(Some("Nothing came"));
             let disputed = decide(&self.store, &requester(2), &read().await, verdict).await;
             assert_eq!(disputed.unwrap(), CallOutcome::Done(()));
         }

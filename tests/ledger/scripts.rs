@@ -8,7 +8,7 @@ use store::call::extend::EXTEND;
 use store::call::reap::REAP;
 use store::call::settle::SETTLE;
 use store::call::void::VOID;
-use store::script::names::Names;
+use store::script::names::InputNames;
 use store::script::{Script, ScriptKind, WhenFull, with_fragments};
 
 pub const CLOCK_LUA: &str = include_str!("../../shared/store/src/script/clock.lua");
@@ -148,7 +148,7 @@ impl Texts {
             "authorize",
             ScriptKind::Timed,
             WhenFull::Refuse,
-            Names::default(),
+            InputNames::default(),
             &parts,
         )
     }
@@ -172,7 +172,13 @@ impl Texts {
         ];
         let own = with_fragments(own, &fragments);
         let parts = [begin, &[&own]].concat();
-        Script::new(name, ScriptKind::Timed, WhenFull::Run, Names::default(), &parts)
+        Script::new(
+            name,
+            ScriptKind::Timed,
+            WhenFull::Run,
+            InputNames::default(),
+            &parts,
+        )
     }
 
     /// The changed scripts, in place of those of the product.
@@ -185,7 +191,7 @@ impl Texts {
                 "extend",
                 ScriptKind::Timed,
                 WhenFull::Refuse,
-                Names::default(),
+                InputNames::default(),
                 &extend,
             ),
             end("settle", &self.settle),
@@ -209,7 +215,7 @@ impl Texts {
                 "period",
                 ScriptKind::Timeless,
                 WhenFull::Run,
-                Names::default(),
+                InputNames::default(),
                 &period,
             ),
             texts: self.clone(),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use store::api_key::script::count::{Allowed, Counted, WindowState, count};
 use store::blocked::script::{Change, Changed, change};
 use store::keys::{self, AccountKeys};
-use store::script::names::Names;
+use store::script::names::InputNames;
 use store::script::{Script, ScriptKind, WhenFull};
 use store::threshold::notice::Notice;
 
@@ -327,7 +327,7 @@ async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
         script,
         ScriptKind::Timeless,
         WhenFull::Run,
-        Names::default(),
+        InputNames::default(),
         &parts,
     ));
     match script {

@@ -11,7 +11,7 @@ use domain::intent::Reason;
 use domain::mode::Mode;
 use harness::assert_fields;
 use serde_json::{Value, json};
-use store::escrow::script::{Ended, Winner, end_dispute};
+use store::escrow::script::{DisputeEnded, Winner, end_dispute};
 use store::escrow::{Escrow, EscrowStatus};
 use store::keys::IntentIndex;
 use store::transaction::TransactionType as T;
@@ -196,7 +196,7 @@ async fn the_operator_ends_a_dispute() {
         success(&to.call_plain("dispute", id(number)).await, 200);
         assert_eq!(
             end(number, Winner::Payee).await,
-            Ended::Done(EscrowStatus::Released)
+            DisputeEnded::Done(EscrowStatus::Released)
         );
         assert_eq!((payer.balance().await, to.balance().await), (0, usd(1)));
         let credit = to
@@ -212,7 +212,7 @@ async fn the_operator_ends_a_dispute() {
         success(&reply, 200);
         assert_eq!(
             end(number, Winner::Payer).await,
-            Ended::Done(EscrowStatus::Refunded)
+            DisputeEnded::Done(EscrowStatus::Refunded)
         );
         assert_eq!((payer.balance().await, to.balance().await), (usd(2), usd(1)));
         let refund = payer.transactions().await.pop().unwrap();

@@ -10,7 +10,7 @@ use harness::{Role, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
 use store::account::script::{NewAccount, UserAdded, add_user, create};
 use store::keys::user_lookup;
-use store::script::names::Names;
+use store::script::names::InputNames;
 use store::script::{self, Script, WhenFull};
 use store::user::User;
 use store::user::email::{ACCOUNTS_MAX, EmailOwner};
@@ -168,7 +168,7 @@ async fn an_account_that_a_full_store_refuses_is_not_named() {
         "lookup_note",
         script::ScriptKind::Timeless,
         WhenFull::Run,
-        Names::default(),
+        InputNames::default(),
         &["return {'noted'}"],
     );
     let store = fixture.store.replacing(noted);

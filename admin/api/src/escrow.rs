@@ -16,7 +16,7 @@ use endpoint::{Answer, Code, Fields, Problem, Reply, Text, operations, whole_num
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use store::StoreError;
-use store::escrow::script::{CallOutcome, NewEscrow, Requester, Verdict, decide, fund as fund_escrow};
+use store::escrow::script::{CallOutcome, NewEscrow, PartyDecision, Requester, decide, fund as fund_escrow};
 use store::escrow::search::EscrowFilter;
 use store::escrow::{Escrow, EscrowStatus, Party};
 use store::once::Once;
@@ -138,7 +138,7 @@ async fn pay_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer
         intent_id,
         ("escrow/release", &request),
         number,
-        Verdict::Release,
+        PartyDecision::Release,
     )
     .await
 }
@@ -156,7 +156,7 @@ async fn object(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer 
     let reason = body.text("reason", Text::Lines, REASON_MAX)?.value();
     let reason = reason.filter(|reason| !reason.is_empty());
     let request = json!({ "escrowId": number.to_string(), "reason": reason });
-    let verdict = Verdict::Dispute(reason.as_deref());
+    let verdict = PartyDecision::Dispute(reason.as_deref());
     resolve(call, intent_id, ("escrow/dispute", &request), number, verdict).await
 }
 
@@ -165,7 +165,7 @@ async fn resolve(
     intent_id: &IntentId,
     (route, request): (&'static str, &Value),
     number: u64,
-    verdict: Verdict<'_>,
+    verdict: PartyDecision<'_>,
 ) -> Answer {
     let Identity { once, record, .. } = intent_id.identify(call, route, request).await?;
     if let Some(record) = record {
@@ -175,7 +175,7 @@ async fn resolve(
     if !escrow.has_party(&call.caller.account) {
         return Err(Code::NotAParty.into());
     }
-    if let (Verdict::Dispute(Some(reason)), true) = (verdict, escrow.crosses_accounts()) {
+    if let (PartyDecision::Dispute(Some(reason)), true) = (verdict, escrow.crosses_accounts()) {
         require_harmless(call, "reason", &reason.into())?;
     }
     match decide(

@@ -8,7 +8,7 @@ use crate::report::Report;
 use clap::{Args, Subcommand, ValueEnum};
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
-use store::escrow::script::{Ended, Winner, end_dispute};
+use store::escrow::script::{DisputeEnded, Winner, end_dispute};
 use store::escrow::{Escrow, Party};
 
 /// `escrow …`
@@ -72,12 +72,12 @@ async fn resolve(context: &CommandContext, escrow: &Escrow, to: To) -> Result<Re
     let number = escrow.number;
     context.learn_version(&escrow.payer.account).await;
     let status = match end_dispute(&context.store, escrow, winner).await? {
-        Ended::Done(status) => status.as_str(),
-        Ended::WrongState(status) => {
+        DisputeEnded::Done(status) => status.as_str(),
+        DisputeEnded::WrongState(status) => {
             let message = format!("escrow {number} is {}, not disputed", status.as_str());
             return Err(CommandFailure::refused("ESCROW_WRONG_STATE", message));
         }
-        Ended::TooMuch => {
+        DisputeEnded::TooMuch => {
             let message = format!("the wallet that escrow {number} would go to cannot hold that much");
             return Err(CommandFailure::refused("BALANCE_LIMIT", message));
         }

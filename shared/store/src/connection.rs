@@ -12,14 +12,14 @@ mod versioned;
 pub use versioned::witness_of;
 
 use self::cluster::{Cluster, Routed};
-use self::durable::{Change, ConfirmedWrites, Dial};
-use self::server::Server;
+use self::durable::{ConfirmedWrites, Dial, MoneyCommand};
+use self::server::SharedConnection;
 use crate::certificate::CertificateProbe;
 use crate::error::StoreError;
 use crate::error_counters;
 use crate::script::Script;
 use crate::script::names::Inputs;
-use crate::script::reply::Reply;
+use crate::script::reply::ScriptReply;
 use crate::server_clock;
 use crate::versions::Versions;
 use domain::budget::Budgets;
@@ -95,7 +95,7 @@ fn with_words(budgets: Budgets) -> Arc<(Budgets, String)> {
 
 #[derive(Clone)]
 enum Link {
-    Single(Server),
+    Single(SharedConnection),
     Cluster(Arc<Cluster>),
 }
 
@@ -121,7 +121,7 @@ impl Store {
         let certificate = CertificateProbe::new(url, roots.as_deref())?.map(Arc::new);
         let link = match url.strip_prefix(CLUSTER) {
             Some(nodes) => Link::Cluster(Arc::new(Cluster::new(nodes, timeout)?)),
-            None => Link::Single(Server::new(client(url, roots)?, timeout)?),
+            None => Link::Single(SharedConnection::new(client(url, roots)?, timeout)?),
         };
         Ok(Self {
             link,
@@ -339,7 +339,7 @@ impl Store {
         script: &'s Script,
         keys: impl Inputs<Value: AsRef<str>>,
         args: impl Inputs<Value: AsRef<[u8]>>,
-    ) -> impl Future<Output = Result<Reply, StoreError>> {
+    ) -> impl Future<Output = Result<ScriptReply, StoreError>> {
         // Evaluated here and not in the future, which would reserve space for both inputs and their values.
         self.words(script, keys.values(), args.values())
     }
@@ -349,11 +349,11 @@ impl Store {
         script: &Script,
         keys: Vec<impl AsRef<str>>,
         args: Vec<impl AsRef<[u8]>>,
-    ) -> Result<Reply, StoreError> {
+    ) -> Result<ScriptReply, StoreError> {
         let keys: Vec<&str> = keys.iter().map(AsRef::as_ref).collect();
         let args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
         let words = self.script(script, &keys, &args).await?;
-        Ok(Reply::new(script, words))
+        Ok(ScriptReply::new(script, words))
     }
 
     /// Executes a script without version check and confirmation.
@@ -381,7 +381,7 @@ impl Store {
         match &self.money {
             Some(money) if script.is_confirmed() => {
                 // Boxed, to keep the future of calls small.
-                let change = Change {
+                let change = MoneyCommand {
                     command,
                     key: first_key,
                     only_reads: false,

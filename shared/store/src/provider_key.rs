@@ -4,7 +4,7 @@ pub mod reseal;
 pub mod sealed;
 
 use crate::keys;
-use crate::script::change::{BUDGET, Event, KEPT_TEXT, Scope};
+use crate::script::change::{AuditEvent, BUDGET, KEPT_TEXT, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -82,7 +82,7 @@ impl NewProviderKey<'_> {
             fields: fields.concat(),
         };
         let data = json!({ "keyId": self.key_id, "provider": self.provider });
-        let event = Event::new("provider_key.stored", data).with_agent(self.agent);
+        let event = AuditEvent::new("provider_key.stored", data).with_agent(self.agent);
         let mut reply = scope.execute(store, &STORE, event, keys, args).await?;
         match reply.word()?.as_str() {
             "stored" => Ok(Stored::Done {

@@ -15,7 +15,7 @@ pub(crate) mod reply;
 
 pub(crate) use declare::script;
 pub use kind::ScriptKind;
-use names::{Name, Names};
+use names::{InputName, InputNames};
 use redis::Cmd;
 
 /// Room for the number of keys in a command.
@@ -39,7 +39,7 @@ pub struct Script {
     kind: ScriptKind,
     confirmed: bool,
     budgets: bool,
-    inputs: Names,
+    inputs: InputNames,
     source: String,
     sha1: String,
 }
@@ -56,7 +56,7 @@ impl Script {
         name: &'static str,
         kind: ScriptKind,
         when_full: WhenFull,
-        inputs: Names,
+        inputs: InputNames,
         parts: &[&str],
     ) -> Self {
         let shebang = match when_full {
@@ -86,12 +86,12 @@ impl Script {
         name: &'static str,
         kind: ScriptKind,
         when_full: WhenFull,
-        (keys, args): (&'static [Name], &'static [Name]),
+        (keys, args): (&'static [InputName], &'static [InputName]),
         parts: &[&str],
     ) -> Self {
         let inputs = match kind {
-            ScriptKind::Timeless | ScriptKind::Timed => Names::new(keys, args),
-            ScriptKind::Change => Names::for_change(keys, args),
+            ScriptKind::Timeless | ScriptKind::Timed => InputNames::new(keys, args),
+            ScriptKind::Change => InputNames::for_change(keys, args),
         };
         let parts = [&[kind.beginning()], parts].concat();
         Self::new(name, kind, when_full, inputs, &parts)
@@ -153,7 +153,7 @@ impl Script {
     }
 
     /// Returns the names by which the source calls keys and arguments.
-    pub const fn inputs(&self) -> Names {
+    pub const fn inputs(&self) -> InputNames {
         self.inputs
     }
 

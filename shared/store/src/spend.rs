@@ -9,7 +9,7 @@ use crate::call::authorize::RUN_LIFE_MS;
 use crate::intent::{Decision, IntentLists, IntentRecord};
 use crate::once::Once;
 use crate::script::change::{
-    AGENT_EXISTS, BUDGET, CAP, Event, INTENT, INTENT_BUDGET, KEPT_TEXT, LIVE_RUNS, LOW_BALANCE, MONEY,
+    AGENT_EXISTS, AuditEvent, BUDGET, CAP, INTENT, INTENT_BUDGET, KEPT_TEXT, LIVE_RUNS, LOW_BALANCE, MONEY,
     PERIOD, PRUNE, RUN, Scope,
 };
 use crate::script::script;
@@ -185,7 +185,7 @@ impl Spend<'_> {
             injection: intent_args.injection.map_or("", |_| "1"),
             fields: intent_args.fields.iter().map(String::as_str).collect(),
         };
-        let event = Event::new(intent_args.event, self.audit_data(&intent_args)).with_agent(self.agent);
+        let event = AuditEvent::new(intent_args.event, self.audit_data(&intent_args)).with_agent(self.agent);
         let mut reply = scope.execute(store, &SPEND, event, keys, args).await?;
         match reply.word()?.as_str() {
             "settled" => Ok(Spent::Settled {

@@ -2,8 +2,10 @@
 
 use crate::intent::NewIntent;
 use crate::once::Once;
-use crate::script::change::{BUDGET, CAUSED, Event, KEPT_TEXT, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope};
-use crate::script::reply::Reply;
+use crate::script::change::{
+    AuditEvent, BUDGET, CAUSED, KEPT_TEXT, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope,
+};
+use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::{Credit, TRANSFER_RECEIVED, Transit};
@@ -247,8 +249,8 @@ impl NewTransfer<'_> {
         }
     }
 
-    fn event(&self) -> Event<'_> {
-        Event::new("transfer.requested", self.audit_data(self.transaction)).with_agent(self.from.agent())
+    fn event(&self) -> AuditEvent<'_> {
+        AuditEvent::new("transfer.requested", self.audit_data(self.transaction)).with_agent(self.from.agent())
     }
 
     /// Composes the audit details of one side, with its own transaction.
@@ -293,7 +295,7 @@ impl Payment<'_> {
 }
 
 /// Reads the reply of either script.
-fn transferred(mut reply: Reply) -> Result<Transferred, StoreError> {
+fn transferred(mut reply: ScriptReply) -> Result<Transferred, StoreError> {
     match reply.word()?.as_str() {
         "done" => Ok(Transferred::Done {
             balance: reply.nanos()?,
@@ -324,7 +326,7 @@ mod tests {
     fn every_word_of_a_reply_is_read() {
         let read = |words: &[&str]| {
             let words = words.iter().map(|word| (*word).to_owned()).collect();
-            transferred(Reply::new(&OWN, words)).ok()
+            transferred(ScriptReply::new(&OWN, words)).ok()
         };
         let done = Transferred::Done {
             balance: Nanos::from_stored(5),

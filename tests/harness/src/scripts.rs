@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use store::Store;
 use store::script::all::all;
-use store::script::names::Names;
+use store::script::names::InputNames;
 use store::script::{Script, ScriptKind, WhenFull};
 
 /// Stores and threads of [`survivors`].
@@ -59,7 +59,7 @@ pub fn crashing_at(store: &Store, name: &'static str) -> Store {
         name,
         ScriptKind::Timeless,
         WhenFull::Run,
-        Names::default(),
+        InputNames::default(),
         &parts,
     ))
 }
@@ -88,7 +88,7 @@ pub async fn within_one_day(store: &Store, check: impl AsyncFn(Period) -> Checke
 }
 
 /// The names of the script's keys and arguments.
-pub fn inputs(script: &str) -> Names {
+pub fn inputs(script: &str) -> InputNames {
     let found = all().into_iter().find(|known| known.name() == script);
     found.expect("a script of the store").inputs()
 }

@@ -11,7 +11,7 @@ use store::call::hold::AsOf;
 use store::call::settle::Settled;
 use store::call::void::void;
 use store::script::all::all;
-use store::script::names::Names;
+use store::script::names::InputNames;
 use store::script::{Script, ScriptKind, WhenFull};
 use store::{Store, StoreError};
 
@@ -150,7 +150,7 @@ fn checked(redis: &Redis, bound_lua: &str) -> Result<(), String> {
         "bound",
         ScriptKind::Timeless,
         WhenFull::Run,
-        Names::default(),
+        InputNames::default(),
         &text,
     );
     let run = |ahead: i64, bound: &str| -> String {

@@ -10,7 +10,7 @@ use harness::scripts::crashing_at;
 use harness::{Admin, AdminOptions, Caller, Cli, Reply, eventually, until};
 use serde_json::json;
 use std::time::Duration;
-use store::escrow::script::{Ended, Requester, Verdict, Winner, decide, end_dispute};
+use store::escrow::script::{DisputeEnded, PartyDecision, Requester, Winner, decide, end_dispute};
 use store::escrow::{Escrow, EscrowStatus};
 use store::keys::IntentIndex;
 use store::once::Once;
@@ -37,7 +37,7 @@ async fn begin(fixture: &Fixture, side: &Side, number: u64) -> bool {
         &crashing_at(&fixture.store, "transit_arrive"),
         &asked,
         &escrow,
-        Verdict::Release,
+        PartyDecision::Release,
     )
     .await;
     begun.is_ok()
@@ -139,7 +139,7 @@ async fn a_wallet_in_another_account_that_can_hold_no_more() {
         end_dispute(&fixture.store, &disputed, Winner::Payee)
             .await
             .unwrap(),
-        Ended::TooMuch
+        DisputeEnded::TooMuch
     );
     assert_eq!(payer.account.version().await, before, "nothing changed");
     assert_eq!(in_transit(&fixture, &payer).await, 0);
@@ -149,7 +149,7 @@ async fn a_wallet_in_another_account_that_can_hold_no_more() {
         end_dispute(&fixture.store, &disputed, Winner::Payer)
             .await
             .unwrap(),
-        Ended::Done(EscrowStatus::Refunded)
+        DisputeEnded::Done(EscrowStatus::Refunded)
     );
 }
 
@@ -268,7 +268,7 @@ async fn money_for_a_wallet_that_was_closed_goes_to_the_user_wallet() {
     let escrow = Escrow::read(&fixture.store, back).await.unwrap().unwrap();
     assert_eq!(
         end_dispute(&fixture.store, &escrow, Winner::Payer).await.unwrap(),
-        Ended::Done(EscrowStatus::Refunded)
+        DisputeEnded::Done(EscrowStatus::Refunded)
     );
     assert_eq!(user.balance().await, usd(5));
 }

@@ -5,7 +5,7 @@ use super::execute::{Outcome, scope, usd, wrong};
 use crate::act::{Act, Decide, NewEscrow, RequestId, Verdict};
 use crate::model::{Place, USD, account};
 use store::StoreError;
-use store::escrow::script::{self as script, CallOutcome, Ended, Winner, decide, end_dispute, fund};
+use store::escrow::script::{self as script, CallOutcome, DisputeEnded, Winner, decide, end_dispute, fund};
 use store::escrow::{Escrow, EscrowStatus, Party};
 use store::once::Once;
 
@@ -53,9 +53,9 @@ impl ModelFixture {
                         .await
                         .map_err(wrong)?
                     {
-                        Ended::Done(status) => format!("done {}", status.as_str()),
-                        Ended::WrongState(status) => format!("wrong {}", status.as_str()),
-                        Ended::TooMuch => "too_much".to_owned(),
+                        DisputeEnded::Done(status) => format!("done {}", status.as_str()),
+                        DisputeEnded::WrongState(status) => format!("wrong {}", status.as_str()),
+                        DisputeEnded::TooMuch => "too_much".to_owned(),
                     },
                 )
             }
@@ -94,8 +94,8 @@ impl ModelFixture {
     async fn decide(&self, act: &Decide) -> Outcome {
         let (escrow, once) = (self.read(act.escrow).await?, act.request_id.once());
         let verdict = match &act.verdict {
-            Verdict::Release => script::Verdict::Release,
-            Verdict::Dispute(reason) => script::Verdict::Dispute(reason.as_deref()),
+            Verdict::Release => script::PartyDecision::Release,
+            Verdict::Dispute(reason) => script::PartyDecision::Dispute(reason.as_deref()),
         };
         let called = decide(
             self.store(act.crash),

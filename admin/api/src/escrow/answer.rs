@@ -8,7 +8,7 @@ use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply};
 use serde::Serialize;
-use store::escrow::script::{Blocked, CreatedEscrow, NewEscrow, Verdict};
+use store::escrow::script::{Blocked, CreatedEscrow, NewEscrow, PartyDecision};
 use store::escrow::{Escrow, EscrowStatus};
 use store::intent::IntentRecord;
 use utoipa::ToSchema;
@@ -110,10 +110,10 @@ fn show_funded(number: u64, balance: Nanos, intent: &str, replayed: bool) -> Ans
 }
 
 /// Answers a release or a dispute.
-pub(super) fn resolved(number: u64, verdict: Verdict<'_>, intent: &str) -> Answer {
+pub(super) fn resolved(number: u64, verdict: PartyDecision<'_>, intent: &str) -> Answer {
     let (status, dispute_reason) = match verdict {
-        Verdict::Release => (EscrowStatus::Released, None),
-        Verdict::Dispute(reason) => (EscrowStatus::Disputed, Some(reason)),
+        PartyDecision::Release => (EscrowStatus::Released, None),
+        PartyDecision::Dispute(reason) => (EscrowStatus::Disputed, Some(reason)),
     };
     Reply::ok(&Resolved {
         success: true,

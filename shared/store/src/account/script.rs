@@ -2,7 +2,7 @@
 
 use crate::keys::{self, AccountKeys};
 use crate::lookup::script::note;
-use crate::script::change::{Event, Scope, unexpected_reply};
+use crate::script::change::{AuditEvent, Scope, unexpected_reply};
 use crate::script::script;
 use crate::user::User;
 use crate::user::email::EmailOwner;
@@ -201,7 +201,7 @@ pub async fn move_plan(
     plans: PlanMove<'_>,
     actor: &str,
 ) -> Result<Option<PlanSet>, StoreError> {
-    let event = Event::new("account.plan_set", json!({ "plan": plans.to }));
+    let event = AuditEvent::new("account.plan_set", json!({ "plan": plans.to }));
     let args = SetPlanArgs {
         plan: plans.to,
         expected: plans.from.unwrap_or_default(),
@@ -221,7 +221,7 @@ pub async fn move_plan(
 /// Accepts the account as it is now, although its version decreased. Returns false if it does not exist.
 /// Safe to retry.
 pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreError> {
-    let event = Event::new("store.accepted", json!({}));
+    let event = AuditEvent::new("store.accepted", json!({}));
     store.versions().forget(id);
     let reply = Scope::live(id, actor)
         .execute(store, &ACCEPT, event, (), ())
@@ -234,7 +234,7 @@ pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Resu
     let owner = owner_of(id, user);
     owner.join(store, &user.email).await?;
     let data = json!({ "userId": user.id, "role": user.role.as_str() });
-    let event = Event::new("user.created", data);
+    let event = AuditEvent::new("user.created", data);
     let scope = Scope::live(id, actor);
     let keys = AddUserKeys {
         users: scope.keys().users(),

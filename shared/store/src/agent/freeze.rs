@@ -1,6 +1,6 @@
 //! Twin of `freeze.lua`: freeze and unfreeze an agent.
 
-use crate::script::change::{AGENT_EXISTS, Event, Scope};
+use crate::script::change::{AGENT_EXISTS, AuditEvent, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -59,7 +59,7 @@ pub async fn set_frozen(
         Freeze::By(authority) => ("freeze", authority.as_str(), "agent.frozen"),
         Freeze::Lift(authority) => ("lift", authority.as_str(), "agent.unfrozen"),
     };
-    let event = Event::new(kind, json!({ "authority": authority })).with_agent(agent);
+    let event = AuditEvent::new(kind, json!({ "authority": authority })).with_agent(agent);
     let realm = scope.realm();
     let keys = FreezeKeys {
         agent: realm.agent(agent),

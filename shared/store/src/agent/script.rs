@@ -2,11 +2,11 @@
 
 use crate::keys::{AccountKeys, TRANSACTION_LISTS, closed_holder};
 use crate::script::change::{
-    ATTEMPTS, BUDGET, Event, FIELDS, FieldChange, KEPT_TEXT, Scope, Shown, field_args, shown,
+    ATTEMPTS, AuditEvent, BUDGET, FIELDS, FieldChange, KEPT_TEXT, Scope, ShownField, field_args, shown,
     unexpected_reply,
 };
 use crate::script::plan_limit::PlanLimit;
-use crate::script::reply::Reply;
+use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::virtual_key;
 use crate::wallet::NewPlace;
@@ -120,7 +120,12 @@ impl NewAgent<'_> {
         unexpected_reply(&CREATE)
     }
 
-    async fn attempt(&self, store: &Store, scope: &Scope<'_>, new: &NewPlace) -> Result<Reply, StoreError> {
+    async fn attempt(
+        &self,
+        store: &Store,
+        scope: &Scope<'_>,
+        new: &NewPlace,
+    ) -> Result<ScriptReply, StoreError> {
         let realm = scope.realm();
         let keys = CreateKeys {
             agent: realm.agent(self.id),
@@ -129,7 +134,7 @@ impl NewAgent<'_> {
         };
         let data = json!({ "name": self.name, "type": self.kind, "wallet": new.id,
             "walletId": new.number.get() });
-        let event = Event::new("agent.created", data).with_agent(self.id);
+        let event = AuditEvent::new("agent.created", data).with_agent(self.id);
         let number = new.number.to_string();
         let most = self.limit.and_then(|limit| limit.most);
         let most = most.map(|most| most.to_string()).unwrap_or_default();
@@ -161,10 +166,10 @@ pub async fn update(
     changes: &[FieldChange],
 ) -> Result<bool, StoreError> {
     let form = |field| match field {
-        "spend_limit" => Shown::Amount("spendLimit"),
-        other => Shown::Text(other),
+        "spend_limit" => ShownField::Amount("spendLimit"),
+        other => ShownField::Text(other),
     };
-    let event = Event::new("agent.updated", shown(changes, form).into()).with_agent(agent);
+    let event = AuditEvent::new("agent.updated", shown(changes, form).into()).with_agent(agent);
     let keys = UpdateKeys {
         agent: scope.realm().agent(agent),
     };
@@ -300,7 +305,7 @@ async fn try_delete(
     let count = virtual_keys.len() + forgotten.len();
     let data = json!({ "policyId": policy, "virtualKeys": logged, "virtualKeyCount": count,
         "walletId": number });
-    let event = Event::new("agent.deleted", data).with_agent(agent);
+    let event = AuditEvent::new("agent.deleted", data).with_agent(agent);
     let number = number.to_string();
     let args = DeleteArgs {
         agent,

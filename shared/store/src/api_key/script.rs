@@ -5,7 +5,7 @@ pub mod count;
 use crate::api_key::{API_KEYS_MAX, ApiKey};
 use crate::keys;
 use crate::lookup::{ApiKeyOwner, Issue};
-use crate::script::change::{ATTEMPTS, BUDGET, Event, Scope};
+use crate::script::change::{ATTEMPTS, AuditEvent, BUDGET, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use crypto::sha256_hex;
@@ -145,7 +145,7 @@ impl NewApiKey<'_> {
         let (account, most) = (scope.keys(), API_KEYS_MAX.to_string());
         let mut revoked = String::new();
         for _ in 0..ATTEMPTS {
-            let event = Event::new("api_key.created", data.clone());
+            let event = AuditEvent::new("api_key.created", data.clone());
             let keys = CreateKeys {
                 api_key: account.api_key(self.key_id),
                 api_keys: account.api_keys(),
@@ -201,7 +201,7 @@ pub async fn revoke_made_by(
 /// already revoked.
 /// Safe to retry.
 pub async fn revoke(store: &Store, scope: &Scope<'_>, key_id: &str) -> Result<bool, StoreError> {
-    let event = Event::new("api_key.revoked", json!({ "keyId": key_id }));
+    let event = AuditEvent::new("api_key.revoked", json!({ "keyId": key_id }));
     let keys = RevokeKeys {
         api_key: scope.keys().api_key(key_id),
     };

@@ -2,7 +2,7 @@
 //! batch skips work on it, so that one dead server does not cause a timeout each time.
 
 use super::Store;
-use super::scan::{Group, Node, SLOTS_AT_ONCE, groups, in_order};
+use super::scan::{Node, ReadGroup, SLOTS_AT_ONCE, groups, in_order};
 use crate::StoreError;
 use crate::keys::Bucket;
 use crate::read::{Answers, Read};
@@ -96,7 +96,7 @@ impl<'a> Batch<'a> {
             answers.map(|answers| (group, answers))
         });
         let runs = stream::iter(runs).buffer_unordered(SLOTS_AT_ONCE);
-        let done: Vec<Option<Group>> = runs.collect().await;
+        let done: Vec<Option<ReadGroup>> = runs.collect().await;
         in_order(reads.len(), done.into_iter().flatten().collect())
     }
 

@@ -7,7 +7,7 @@
 mod slots;
 
 use super::client;
-use super::server::{Server, attempt_timeout};
+use super::server::{SharedConnection, attempt_timeout};
 use crate::error::StoreError;
 use arc_swap::ArcSwap;
 use futures::future::join_all;
@@ -63,11 +63,11 @@ impl LastRefresh {
 #[derive(Clone)]
 pub(super) struct Master {
     pub(super) address: String,
-    connection: Server,
+    connection: SharedConnection,
 }
 
 /// The next step after an error.
-pub(super) enum Next {
+pub(super) enum AfterError {
     /// Return the error: the command may have run, or is permanently refused.
     End,
     /// Send it again, according to the refreshed map.
@@ -132,7 +132,7 @@ impl Cluster {
         let client = self.client(address).map_err(unusable)?;
         Ok(Master {
             address: address.to_owned(),
-            connection: Server::new(client, self.timeout).map_err(unusable)?,
+            connection: SharedConnection::new(client, self.timeout).map_err(unusable)?,
         })
     }
 
@@ -241,36 +241,36 @@ impl Cluster {
     }
 
     /// Decides the next step after an error, and refreshes the map if the error requires it.
-    pub(super) async fn next_after(self: &Arc<Self>, error: &RedisError) -> Next {
+    pub(super) async fn next_after(self: &Arc<Self>, error: &RedisError) -> AfterError {
         match (error.code(), error.redirect_node()) {
             (Some("MOVED"), Some((address, slot))) => {
                 if let Ok(master) = self.master(&bracketed(address)) {
                     self.map.rcu(|map| map.with_slot(slot, &master));
                 }
                 self.refresh_in_background();
-                Next::Again
+                AfterError::Again
             }
-            (Some("ASK"), Some((address, _))) => Next::SendAsking(bracketed(address)),
+            (Some("ASK"), Some((address, _))) => AfterError::SendAsking(bracketed(address)),
             // During a migration the keys of a script are on both nodes.
             (Some("TRYAGAIN" | "LOADING"), _) => {
                 tokio::time::sleep(RETRY_PAUSE).await;
-                Next::Again
+                AfterError::Again
             }
             (Some("CLUSTERDOWN" | "MASTERDOWN" | "READONLY"), _) => {
                 tokio::time::sleep(RETRY_PAUSE).await;
                 self.refresh().await;
-                Next::Again
+                AfterError::Again
             }
             _ if error.is_connection_refusal() => {
                 tokio::time::sleep(RETRY_PAUSE).await;
                 self.refresh().await;
-                Next::Again
+                AfterError::Again
             }
             (None, _) => {
                 self.refresh_in_background();
-                Next::End
+                AfterError::End
             }
-            _ => Next::End,
+            _ => AfterError::End,
         }
     }
 
@@ -317,8 +317,8 @@ impl Cluster {
                 Err(error) => error,
             };
             match self.next_after(&error).await {
-                Next::Again if left > 0 => {}
-                Next::SendAsking(address) if left > 0 => ask = Some(address),
+                AfterError::Again if left > 0 => {}
+                AfterError::SendAsking(address) if left > 0 => ask = Some(address),
                 _ => return Err(error),
             }
             left -= 1;
@@ -360,12 +360,12 @@ impl Cluster {
                 Err(error) => error,
             };
             match self.next_after(&error).await {
-                Next::Again if left > 0 => {}
-                Next::SendAsking(_) if left > 0 && !pipeline.is_transaction() => {
+                AfterError::Again if left > 0 => {}
+                AfterError::SendAsking(_) if left > 0 && !pipeline.is_transaction() => {
                     let each = pipeline.cmd_iter().map(|command| self.run(command));
                     return join_all(each).await.into_iter().map(as_answer).collect();
                 }
-                Next::SendAsking(_) if left > 0 => tokio::time::sleep(RETRY_PAUSE).await,
+                AfterError::SendAsking(_) if left > 0 => tokio::time::sleep(RETRY_PAUSE).await,
                 _ => return Err(error),
             }
             left -= 1;

@@ -67,7 +67,7 @@ struct KnownServer {
 }
 
 /// Replies to a command batch.
-struct Reply {
+struct DurableReply {
     address: Address,
     confirmation: Confirmation,
     change: Value,
@@ -84,21 +84,21 @@ struct CommandBatch {
 }
 
 /// Outcome of sending a change.
-enum Sent {
+enum SendOutcome {
     /// The server replied.
-    Replied(Reply),
+    Replied(DurableReply),
     /// Nothing was sent, since the server cannot confirm the change; with the reason.
     Refused(String),
 }
 
 /// One attempt to send a change.
-struct Attempt<'a> {
-    change: &'a Change<'a>,
+struct SendAttempt<'a> {
+    change: &'a MoneyCommand<'a>,
     /// Whether the change may have reached a server that did not refuse it.
     sent: AtomicBool,
 }
 
-impl Reply {
+impl DurableReply {
     /// Checks that the change is confirmed; else returns why not.
     fn check_confirmed(&mut self) -> Result<(), String> {
         if let Some(fence) = self.fence.take() {
@@ -124,7 +124,12 @@ impl ConfirmedWrites {
 
     /// Builds the batch: the change, the fence if needed, and the waits. Behind a migrating slot, `ASKING` precedes
     /// each command with a key.
-    fn command_batch(&self, confirmation: Confirmation, change: &Change<'_>, asking: bool) -> CommandBatch {
+    fn command_batch(
+        &self,
+        confirmation: Confirmation,
+        change: &MoneyCommand<'_>,
+        asking: bool,
+    ) -> CommandBatch {
         let mut pipeline = Pipeline::new();
         let mut add = |command: Cmd, asking: bool| {
             if asking {
@@ -147,8 +152,8 @@ impl ConfirmedWrites {
     }
 
     /// Sends a change with its confirmation on one dedicated connection.
-    async fn send(&self, change: &Change<'_>) -> Result<Sent, StoreError> {
-        let attempt = Attempt {
+    async fn send(&self, change: &MoneyCommand<'_>) -> Result<SendOutcome, StoreError> {
+        let attempt = SendAttempt {
             change,
             sent: AtomicBool::new(false),
         };
@@ -172,9 +177,14 @@ impl ConfirmedWrites {
     }
 
     /// Sends to a cluster node. A redirection is an error, after which the change is sent again.
-    async fn send_to_master(&self, master: Master, attempt: &Attempt<'_>, asking: bool) -> RedisResult<Sent> {
+    async fn send_to_master(
+        &self,
+        master: Master,
+        attempt: &SendAttempt<'_>,
+        asking: bool,
+    ) -> RedisResult<SendOutcome> {
         let reply = match self.send_to(Some(master.address), attempt, asking).await? {
-            Sent::Replied(reply) => reply,
+            SendOutcome::Replied(reply) => reply,
             refused => return Ok(refused),
         };
         if let Some(error) = redirection(&reply.change) {
@@ -185,23 +195,28 @@ impl ConfirmedWrites {
             // A redirected fence does not confirm what was read here.
             Some(error) if only_reads && is_ask(&error) => Err(not_here()),
             Some(error) if only_reads => Err(error),
-            _ => Ok(Sent::Replied(reply)),
+            _ => Ok(SendOutcome::Replied(reply)),
         }
     }
 
-    async fn send_to(&self, address: Address, attempt: &Attempt<'_>, asking: bool) -> RedisResult<Sent> {
+    async fn send_to(
+        &self,
+        address: Address,
+        attempt: &SendAttempt<'_>,
+        asking: bool,
+    ) -> RedisResult<SendOutcome> {
         // An earlier server that redirected the command did not run it.
         attempt.sent.store(false, Ordering::Relaxed);
         let mut connection = self.connections.take(&address, attempt.change.key).await?;
         let confirmation = match self.confirmation_on(&address, &mut connection).await? {
             Ok(confirmation) => confirmation,
-            Err(why) => return Ok(Sent::Refused(why)),
+            Err(why) => return Ok(SendOutcome::Refused(why)),
         };
         let command_batch = self.command_batch(confirmation, attempt.change, asking);
         attempt.sent.store(true, Ordering::Relaxed);
         let mut answers = connection.send(&command_batch.pipeline).await?;
         let mut answer = |at: usize| answers.get_mut(at).map(std::mem::take).unwrap_or_default();
-        Ok(Sent::Replied(Reply {
+        Ok(SendOutcome::Replied(DurableReply {
             address,
             confirmation,
             change: answer(command_batch.change),
@@ -318,7 +333,7 @@ impl ConfirmedWrites {
     }
 }
 
-impl Attempt<'_> {
+impl SendAttempt<'_> {
     /// Classifies an error of the change.
     fn failed(&self, error: RedisError) -> StoreError {
         match StoreError::from(error).unless_never_sent() {
@@ -334,7 +349,7 @@ impl Attempt<'_> {
 
 /// A command that changes money or reads a change, and its first key.
 #[derive(Clone, Copy)]
-pub(super) struct Change<'a> {
+pub(super) struct MoneyCommand<'a> {
     pub(super) command: &'a Cmd,
     pub(super) key: &'a str,
     /// Whether it only reads, so that it may run twice.
@@ -346,15 +361,15 @@ impl Store {
     pub(super) async fn execute_confirmed(
         &self,
         money: &ConfirmedWrites,
-        change: Change<'_>,
+        change: MoneyCommand<'_>,
     ) -> Result<Value, StoreError> {
         if money.is_unconfirmed(change.key) {
             return self.command(change.command).await;
         }
         let sent = money.send(&change).await;
         let mut reply = match sent.inspect_err(error_counters::count)? {
-            Sent::Replied(reply) => reply,
-            Sent::Refused(why) => return Err(StoreError::NotDurable { ran: false, why }),
+            SendOutcome::Replied(reply) => reply,
+            SendOutcome::Refused(why) => return Err(StoreError::NotDurable { ran: false, why }),
         };
         let answer = std::mem::take(&mut reply.change).extract_error();
         let answer = answer
@@ -375,7 +390,7 @@ impl Store {
     pub async fn is_safely_there(&self, key: &str, field: Option<&str>) -> Result<bool, StoreError> {
         let mut exists = redis::cmd(if field.is_some() { "HEXISTS" } else { "EXISTS" });
         exists.arg(key).arg(field);
-        let change = Change {
+        let change = MoneyCommand {
             command: &exists,
             key,
             only_reads: true,
@@ -388,7 +403,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotDurable`] if it cannot be confirmed, or another error.
     pub async fn command_safely<T: FromRedisValue>(&self, command: &Cmd, key: &str) -> Result<T, StoreError> {
-        let change = Change {
+        let change = MoneyCommand {
             command,
             key,
             only_reads: false,
@@ -396,7 +411,7 @@ impl Store {
         self.confirmed(change).await
     }
 
-    async fn confirmed<T: FromRedisValue>(&self, change: Change<'_>) -> Result<T, StoreError> {
+    async fn confirmed<T: FromRedisValue>(&self, change: MoneyCommand<'_>) -> Result<T, StoreError> {
         let answer = match &self.money {
             None => self.command(change.command).await?,
             Some(money) => self.execute_confirmed(money, change).await?,

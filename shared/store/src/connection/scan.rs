@@ -15,7 +15,7 @@ const WRONG_TYPE: &str = "WRONGTYPE";
 pub(super) const SLOTS_AT_ONCE: usize = 32;
 
 /// Indexes of reads that were sent together, and their answers.
-pub(super) type Group = (Vec<usize>, Vec<Value>);
+pub(super) type ReadGroup = (Vec<usize>, Vec<Value>);
 
 /// One server of the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -162,7 +162,7 @@ impl Store {
             Ok::<_, StoreError>((group, answers))
         });
         let runs = stream::iter(runs).buffer_unordered(SLOTS_AT_ONCE);
-        let done: Vec<Group> = runs.try_collect().await?;
+        let done: Vec<ReadGroup> = runs.try_collect().await?;
         Ok(in_order(reads.len(), done))
     }
 
@@ -201,7 +201,7 @@ pub(super) fn groups(reads: &[Read]) -> Vec<(Option<Bucket>, Vec<usize>)> {
     groups
 }
 
-pub(super) fn in_order(count: usize, groups: Vec<Group>) -> Answers {
+pub(super) fn in_order(count: usize, groups: Vec<ReadGroup>) -> Answers {
     let mut answers = vec![None; count];
     for (places, values) in groups {
         for (place, value) in places.into_iter().zip(values) {

@@ -36,21 +36,21 @@ pub(super) fn attempt_timeout(deadline: Duration) -> Duration {
 
 /// A connection shared by all clones.
 #[derive(Clone)]
-pub(super) struct Server(Arc<Shared>);
+pub(super) struct SharedConnection(Arc<ConnectionState>);
 
-struct Shared {
+struct ConnectionState {
     client: redis::Client,
     timeout: Duration,
     manager: ArcSwap<ConnectionManager>,
     renewed: Mutex<Option<Instant>>,
 }
 
-impl Server {
+impl SharedConnection {
     /// Creates the connection, which connects with the first command. Must be called inside the runtime that will use
     /// it.
     pub(super) fn new(client: redis::Client, timeout: Duration) -> Result<Self, StoreError> {
         let manager = manager(client.clone(), timeout)?;
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(ConnectionState {
             client,
             timeout,
             manager: ArcSwap::from_pointee(manager),
@@ -116,7 +116,7 @@ impl Server {
     }
 }
 
-impl ConnectionLike for Server {
+impl ConnectionLike for SharedConnection {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
         Box::pin(self.send(command))
     }

@@ -12,7 +12,7 @@ use crate::keys::deposit_lookup;
 use crate::lookup::script::note;
 use crate::once::Once;
 use crate::script::change::{
-    BUDGET, CAUSED, Event, KEPT_TEXT, MONEY, ONCE, REFUSALS, Scope, unexpected_reply,
+    AuditEvent, BUDGET, CAUSED, KEPT_TEXT, MONEY, ONCE, REFUSALS, Scope, unexpected_reply,
 };
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
@@ -237,7 +237,7 @@ impl NewDeposit<'_> {
         let data = json!({ "walletId": self.wallet.number, "owner": owner, "transactionId": self.transaction,
             "reference": self.reference, "amountNanos": amount, "amount": self.amount,
             "currency": self.currency, "state": self.state.as_str() });
-        let event = Event::new("deposit.requested", data).with_agent(self.wallet.agent());
+        let event = AuditEvent::new("deposit.requested", data).with_agent(self.wallet.agent());
         let mut reply = scope.execute(store, &MAKE, event, keys, args).await?;
         match reply.word()?.as_str() {
             "made" => Ok(MakeOutcome::New),

@@ -11,13 +11,13 @@ mod step;
 pub use create::{CREATE, CreatedEscrow, NewEscrow};
 pub use fund::{FUND, fund};
 pub use listing::LIST;
-pub use resolve::{Ended, Verdict, Winner, decide, end_dispute};
+pub use resolve::{DisputeEnded, PartyDecision, Winner, decide, end_dispute};
 pub use step::RESOLVE;
 
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::once::Once;
-use crate::script::change::{BUDGET, Event, INTENT, INTENT_BUDGET, Scope};
+use crate::script::change::{AuditEvent, BUDGET, INTENT, INTENT_BUDGET, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use clock::now_ms;
@@ -160,7 +160,7 @@ async fn keep_blocked<T>(
     store: &Store,
     requester: &Requester<'_>,
     new: &NewIntent<'_>,
-    event: Event<'_>,
+    event: AuditEvent<'_>,
     refusal: Blocked,
 ) -> Result<CallOutcome<T>, StoreError> {
     let realm = requester.scope.realm();

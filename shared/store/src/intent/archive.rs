@@ -2,7 +2,7 @@
 
 use crate::intent::IntentRecord;
 use crate::keys::{IntentIndex, Realm};
-use crate::script::names::{Names, inputs};
+use crate::script::names::{InputNames, inputs};
 use crate::script::{Script, ScriptKind, WhenFull};
 use crate::{Store, StoreError};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 /// The script. Runs on a full store, since it frees memory.
 pub static ARCHIVE_INTENTS: LazyLock<Script> = LazyLock::new(|| {
     let parts = [include_str!("archive_intents.lua")];
-    let inputs = Names::new(ArchiveKeys::NAMES, ArchiveArgs::NAMES).with_rows_of(IntentArgs::NAMES);
+    let inputs = InputNames::new(ArchiveKeys::NAMES, ArchiveArgs::NAMES).with_rows_of(IntentArgs::NAMES);
     Script::new(
         "archive_intents",
         ScriptKind::Timeless,

@@ -3,7 +3,7 @@
 use crate::account::script::USERS_MAX;
 use crate::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
 use crate::keys;
-use crate::script::change::{Event, Scope};
+use crate::script::change::{AuditEvent, Scope};
 use crate::script::script;
 use crate::session::script::NewSession;
 use crate::session::{self, Session};
@@ -83,7 +83,7 @@ pub async fn create(
         .arg(&life);
     store.command::<()>(&set).await?;
     let data = json!({ "invitationId": body.id, "role": body.role.as_str() });
-    let event = Event::new("user.invited", data);
+    let event = AuditEvent::new("user.invited", data);
     let account = scope.keys();
     let keys = CreateKeys {
         users: account.users(),
@@ -119,7 +119,7 @@ async fn forget(store: &Store, body: &InvitationBody) {
 /// Safe to retry.
 pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -> Result<bool, StoreError> {
     let data = json!({ "invitationId": invitation.body.id });
-    let event = Event::new("user.invitation_revoked", data);
+    let event = AuditEvent::new("user.invitation_revoked", data);
     let keys = RevokeKeys {
         invitations: scope.keys().invitations(),
     };

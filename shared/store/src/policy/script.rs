@@ -1,7 +1,7 @@
 //! Twins of `policy/*.lua`: set and delete policies. A change takes effect in the same step.
 
 use crate::policy::PolicyRecord;
-use crate::script::change::{BUDGET, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown};
+use crate::script::change::{AuditEvent, BUDGET, FIELDS, FieldChange, Scope, ShownField, field_args, shown};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -166,7 +166,7 @@ impl SetPolicy<'_> {
         if !is_new {
             data["previous"] = shown(&before.changed, form).into();
         }
-        let event = Event::new("policy.set", data).with_agent(self.agent);
+        let event = AuditEvent::new("policy.set", data).with_agent(self.agent);
         let mut reply = scope.execute(store, &SET, event, keys, args).await?;
         match reply.word()?.as_str() {
             "set" => {
@@ -251,7 +251,7 @@ pub async fn delete(
         reach: reach(agent),
         expected: &expected.word(),
     };
-    let event = Event::new("policy.deleted", json!({ "policyId": id })).with_agent(agent);
+    let event = AuditEvent::new("policy.deleted", json!({ "policyId": id })).with_agent(agent);
     let mut reply = scope.execute(store, &DELETE, event, keys, args).await?;
     match reply.word()?.as_str() {
         "deleted" => Ok(PolicyDeleted::Done),
@@ -262,17 +262,17 @@ pub async fn delete(
 }
 
 /// Returns how the audit log shows a field.
-fn form(field: &'static str) -> Shown {
+fn form(field: &'static str) -> ShownField {
     match field {
-        "agent" => Shown::Text("agentId"),
-        "cap" => Shown::Flag("capEnabled"),
-        "run" => Shown::Amount("maxSpendPerRun"),
-        "day" => Shown::Amount("maxSpendPerDay"),
-        "month" => Shown::Amount("maxSpendPerMonth"),
-        "transaction" => Shown::Amount("maxSpendPerTransaction"),
-        "approval" => Shown::Amount("approvalThreshold"),
-        "low_balance" => Shown::Amount("lowBalanceThreshold"),
-        other => Shown::Text(other),
+        "agent" => ShownField::Text("agentId"),
+        "cap" => ShownField::Flag("capEnabled"),
+        "run" => ShownField::Amount("maxSpendPerRun"),
+        "day" => ShownField::Amount("maxSpendPerDay"),
+        "month" => ShownField::Amount("maxSpendPerMonth"),
+        "transaction" => ShownField::Amount("maxSpendPerTransaction"),
+        "approval" => ShownField::Amount("approvalThreshold"),
+        "low_balance" => ShownField::Amount("lowBalanceThreshold"),
+        other => ShownField::Text(other),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Twin of `reseal.lua`: rotation of the master key for one provider key.
 
 use crate::keys;
-use crate::script::change::{Event, KEPT_TEXT, Scope};
+use crate::script::change::{AuditEvent, KEPT_TEXT, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -43,7 +43,7 @@ impl Reseal<'_> {
     pub async fn execute(&self, store: &Store) -> Result<bool, StoreError> {
         let scope = Scope::live(self.account, self.actor);
         let data = json!({ "provider": self.provider, "keyId": self.key_id });
-        let event = Event::new("keys.rotated", data).with_agent(self.agent);
+        let event = AuditEvent::new("keys.rotated", data).with_agent(self.agent);
         let keys = ResealKeys {
             agent: scope.keys().live().agent(self.agent),
         };

@@ -1,7 +1,7 @@
 //! Twin of `end.lua`: end a run (decision D38).
 
 use crate::run::RunStatus;
-use crate::script::change::{Event, Scope};
+use crate::script::change::{AuditEvent, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -65,7 +65,7 @@ pub async fn end(
     end: RunEnd,
 ) -> Result<Ended, StoreError> {
     let status = end.status().as_str();
-    let event = Event::new(end.event(), json!({ "runId": run, "status": status })).with_agent(agent);
+    let event = AuditEvent::new(end.event(), json!({ "runId": run, "status": status })).with_agent(agent);
     let keys = EndKeys {
         run: scope.realm().run(agent, run),
     };

@@ -2,7 +2,7 @@
 
 use super::Script;
 use super::names::Inputs;
-use super::reply::Reply;
+use super::reply::ScriptReply;
 use crate::keys::{AccountKeys, Realm};
 use crate::{Store, StoreError, audit};
 use domain::budget::Budget;
@@ -61,13 +61,13 @@ pub struct Scope<'a> {
 }
 
 /// An event for the audit log.
-pub(crate) struct Event<'a> {
+pub(crate) struct AuditEvent<'a> {
     pub(crate) kind: &'a str,
     pub(crate) agent: Option<&'a str>,
     pub(crate) data: Value,
 }
 
-impl<'a> Event<'a> {
+impl<'a> AuditEvent<'a> {
     /// An event of no agent.
     pub(crate) const fn new(kind: &'a str, data: Value) -> Self {
         let agent = None;
@@ -84,7 +84,7 @@ impl<'a> Event<'a> {
 pub type FieldChange = (&'static str, Option<String>);
 
 /// Form of a field in an audit entry, under its name in the API (decision D5).
-pub(crate) enum Shown {
+pub(crate) enum ShownField {
     /// Unchanged.
     Text(&'static str),
     /// `1` is true.
@@ -94,17 +94,20 @@ pub(crate) enum Shown {
 }
 
 /// Composes the changed fields for the audit log; a cleared field is `null`.
-pub(crate) fn shown(changes: &[FieldChange], form: impl Fn(&'static str) -> Shown) -> Map<String, Value> {
+pub(crate) fn shown(
+    changes: &[FieldChange],
+    form: impl Fn(&'static str) -> ShownField,
+) -> Map<String, Value> {
     let mut data = Map::new();
     for (field, value) in changes {
         match form(field) {
-            Shown::Text(name) => {
+            ShownField::Text(name) => {
                 data.insert(name.to_owned(), json!(value));
             }
-            Shown::Flag(name) => {
+            ShownField::Flag(name) => {
                 data.insert(name.to_owned(), json!(value.as_ref().map(|value| value == "1")));
             }
-            Shown::Amount(name) => {
+            ShownField::Amount(name) => {
                 let nanos = value.as_ref().and_then(|value| value.parse().ok());
                 data.insert(name.to_owned(), json!(nanos.map(Nanos::from_stored)));
                 data.insert(format!("{name}Nanos"), json!(value));
@@ -143,10 +146,10 @@ impl<'a> Scope<'a> {
         &'s self,
         store: &'s Store,
         script: &'s Script,
-        event: Event<'_>,
+        event: AuditEvent<'_>,
         keys: impl Inputs<Value = String>,
         args: impl Inputs<Value: AsRef<str>>,
-    ) -> impl Future<Output = Result<Reply, StoreError>> {
+    ) -> impl Future<Output = Result<ScriptReply, StoreError>> {
         let entry = audit::entry(event.kind, event.agent, self.actor, &event.data);
         self.execute_with_entry(store, script, entry, keys, args)
     }
@@ -159,7 +162,7 @@ impl<'a> Scope<'a> {
         entry: String,
         keys: impl Inputs<Value = String>,
         args: impl Inputs<Value: AsRef<str>>,
-    ) -> impl Future<Output = Result<Reply, StoreError>> {
+    ) -> impl Future<Output = Result<ScriptReply, StoreError>> {
         // Evaluated here and not in the future, which would reserve space for both inputs and their values.
         self.change(store, script, entry, keys.values(), args.values())
     }
@@ -171,7 +174,7 @@ impl<'a> Scope<'a> {
         entry: String,
         keys: Vec<String>,
         args: Vec<impl AsRef<str>>,
-    ) -> Result<Reply, StoreError> {
+    ) -> Result<ScriptReply, StoreError> {
         let realm = self.realm();
         let first = [realm.record(), realm.audit()];
         let first = first.iter().map(String::as_str);
@@ -191,7 +194,7 @@ impl<'a> Scope<'a> {
                     most: store.budgets().limit(budget),
                 })
             }
-            _ => Ok(Reply::new(script, words)),
+            _ => Ok(ScriptReply::new(script, words)),
         }
     }
 }

@@ -11,24 +11,24 @@
 
 /// The name of a key or an argument in the source of a script, and its number of positions; 0 for all remaining ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Name(pub &'static str, pub usize);
+pub struct InputName(pub &'static str, pub usize);
 
 /// The names of a script's keys and arguments, in order.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Names {
-    keys: [&'static [Name]; 2],
-    args: [&'static [Name]; 3],
+pub struct InputNames {
+    keys: [&'static [InputName]; 2],
+    args: [&'static [InputName]; 3],
 }
 
 /// Inputs that every change of an account receives first, as `Scope::execute` sends them.
-const CHANGE: [&[Name]; 2] = [
-    &[Name("account", 1), Name("audit_log", 1)],
-    &[Name("mode", 1), Name("entry", 1)],
+const CHANGE: [&[InputName]; 2] = [
+    &[InputName("account", 1), InputName("audit_log", 1)],
+    &[InputName("mode", 1), InputName("entry", 1)],
 ];
 
-impl Names {
+impl InputNames {
     /// Names of all keys and of all arguments.
-    pub const fn new(keys: &'static [Name], args: &'static [Name]) -> Self {
+    pub const fn new(keys: &'static [InputName], args: &'static [InputName]) -> Self {
         Self {
             keys: [&[], keys],
             args: [&[], args, &[]],
@@ -37,7 +37,7 @@ impl Names {
 
     /// Creates the names for a change of an account, after `KEYS.account`, `KEYS.audit_log`, `ARGV.mode` and
     /// `ARGV.entry`.
-    pub const fn for_change(keys: &'static [Name], args: &'static [Name]) -> Self {
+    pub const fn for_change(keys: &'static [InputName], args: &'static [InputName]) -> Self {
         let [first_keys, first_args] = CHANGE;
         Self {
             keys: [first_keys, keys],
@@ -48,7 +48,7 @@ impl Names {
     /// Adds names for the parts of a row, if the remaining arguments are rows of the same length. `@ARGV.part` is the
     /// position of the part in the first row.
     #[must_use]
-    pub(crate) const fn with_rows_of(self, parts: &'static [Name]) -> Self {
+    pub(crate) const fn with_rows_of(self, parts: &'static [InputName]) -> Self {
         let [first_args, args, _] = self.args;
         Self {
             args: [first_args, args, parts],
@@ -63,7 +63,7 @@ impl Names {
     }
 }
 
-fn numbered(source: &str, table: &str, names: &[Name]) -> String {
+fn numbered(source: &str, table: &str, names: &[InputName]) -> String {
     let mut numbered = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(at) = rest.find(table) {
@@ -118,8 +118,8 @@ macro_rules! inputs {
 
         impl $(<$life>)? $inputs $(<$life>)? {
             /// The names in the script, in order.
-            $vis const NAMES: &'static [$crate::script::names::Name] =
-                &[$($crate::script::names::Name(stringify!($name), 1)),+];
+            $vis const NAMES: &'static [$crate::script::names::InputName] =
+                &[$($crate::script::names::InputName(stringify!($name), 1)),+];
 
             /// Returns the values, in the order of [`Self::NAMES`].
             pub(crate) fn into_values(self) -> [$value; [$(stringify!($name)),+].len()] {
@@ -145,7 +145,7 @@ macro_rules! inputs {
 
         impl $(<$life>)? $inputs $(<$life>)? {
             /// The names in the script, in order.
-            $vis const NAMES: &'static [$crate::script::names::Name] = &[$($crate::script::names::Name(
+            $vis const NAMES: &'static [$crate::script::names::InputName] = &[$($crate::script::names::InputName(
                 stringify!($name),
                 $crate::script::names::inputs!(@width $($($width)+)?),
             )),+];
@@ -181,13 +181,16 @@ pub(crate) use inputs;
 mod tests {
     use super::*;
 
-    const KEYS: &[Name] = &[
-        Name("account", 1),
-        Name("run", 1),
-        Name("run_index", 3),
-        Name("hold", 1),
+    const KEYS: &[InputName] = &[
+        InputName("account", 1),
+        InputName("run", 1),
+        InputName("run_index", 3),
+        InputName("hold", 1),
     ];
-    const NAMES: Names = Names::new(KEYS, &[Name("run", 1), Name("cost", 1), Name("fields", 0)]);
+    const NAMES: InputNames = InputNames::new(
+        KEYS,
+        &[InputName("run", 1), InputName("cost", 1), InputName("fields", 0)],
+    );
 
     inputs! {
         /// Two values.
@@ -221,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_change_has_four_names_before_its_own() {
-        let names = Names::for_change(&[Name("agent", 1)], &[Name("id", 1)]);
+        let names = InputNames::for_change(&[InputName("agent", 1)], &[InputName("id", 1)]);
         let source = "KEYS.account KEYS.audit_log KEYS.agent ARGV.mode ARGV.entry ARGV.id";
         let expected = "KEYS[1] KEYS[2] KEYS[3] ARGV[1] ARGV[2] ARGV[3]";
         assert_eq!(names.substitute(source), expected);
@@ -229,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_row_have_names() {
-        let rows = NAMES.with_rows_of(&[Name("id", 1), Name("state", 1)]);
+        let rows = NAMES.with_rows_of(&[InputName("id", 1), InputName("state", 1)]);
         assert_eq!(
             rows.substitute("ARGV[@ARGV.state + 2 * n] ARGV.cost @ARGV.fields"),
             "ARGV[4 + 2 * n] ARGV[2] 3"
@@ -242,7 +245,7 @@ mod tests {
             second: "b",
             first: "a",
         };
-        assert_eq!(Two::NAMES, [Name("first", 1), Name("second", 1)]);
+        assert_eq!(Two::NAMES, [InputName("first", 1), InputName("second", 1)]);
         assert_eq!(two.into_values(), ["a", "b"]);
 
         let text = |text: &str| text.to_owned();
@@ -253,10 +256,10 @@ mod tests {
             rest: vec![text("f"), text("g")],
         };
         let widths = [
-            Name("first", 1),
-            Name("row", 3),
-            Name("behind", 1),
-            Name("rest", 0),
+            InputName("first", 1),
+            InputName("row", 3),
+            InputName("behind", 1),
+            InputName("rest", 0),
         ];
         assert_eq!(Many::NAMES, widths);
         assert_eq!(many.into_values().concat(), "abcdefg");

@@ -8,12 +8,12 @@ use std::str::FromStr;
 use std::vec::IntoIter;
 
 /// The words of a reply that have not been read yet.
-pub(crate) struct Reply {
+pub(crate) struct ScriptReply {
     script: &'static str,
     words: IntoIter<String>,
 }
 
-impl Reply {
+impl ScriptReply {
     pub(crate) fn new(script: &Script, words: Vec<String>) -> Self {
         Self {
             script: script.name(),
@@ -90,18 +90,18 @@ impl Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::names::Names;
+    use crate::script::names::InputNames;
     use crate::script::{ScriptKind, WhenFull};
 
-    fn reply(words: &[&str]) -> Reply {
+    fn reply(words: &[&str]) -> ScriptReply {
         let script = Script::new(
             "spend",
             ScriptKind::Timeless,
             WhenFull::Run,
-            Names::default(),
+            InputNames::default(),
             &[],
         );
-        Reply::new(&script, words.iter().map(|word| (*word).to_owned()).collect())
+        ScriptReply::new(&script, words.iter().map(|word| (*word).to_owned()).collect())
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Twins of `session/*.lua`: open, use and end sessions of dashboard users.
 
 use crate::keys::{self, AccountKeys};
-use crate::script::change::{Event, Scope, unexpected_reply};
-use crate::script::reply::Reply;
+use crate::script::change::{AuditEvent, Scope, unexpected_reply};
+use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::session::{NO_ADDRESS, SESSIONS_MAX, Session, SessionPlace, forget};
 use crate::user::script::about;
@@ -159,7 +159,7 @@ impl NewSession<'_> {
     }
 
     /// Reads the session's times from a script's reply.
-    pub(crate) fn opened(&self, reply: &mut Reply) -> Result<Session, StoreError> {
+    pub(crate) fn opened(&self, reply: &mut ScriptReply) -> Result<Session, StoreError> {
         let created_at_ms = reply.number()?;
         Ok(Session {
             id: self.id.to_owned(),
@@ -277,7 +277,7 @@ pub async fn end(
         SessionEnd::One(id) => (id, "one", json!({ "sessionId": id })),
         SessionEnd::AllBut(id) => (id, "others", json!({ "allBut": id })),
     };
-    let event: Event<'_> = about(user, kind, data);
+    let event: AuditEvent<'_> = about(user, kind, data);
     let keys = EndKeys {
         sessions: scope.keys().sessions(user),
     };

@@ -2,7 +2,7 @@
 
 use super::intent_args::fields_of;
 use crate::intent::{Decision, IntentLists, IntentRecord};
-use crate::script::change::{Event, INTENT, Scope};
+use crate::script::change::{AuditEvent, INTENT, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use domain::intent::Reason;
@@ -56,7 +56,7 @@ pub async fn deny(
         "currency": record.currency,
         "why": why,
     });
-    let event = Event::new("spend.denied", data).with_agent(record.agent.as_str());
+    let event = AuditEvent::new("spend.denied", data).with_agent(record.agent.as_str());
     let reply = scope.execute(store, &DENY, event, keys, args).await?;
     reply.is("denied", &["changed"])
 }

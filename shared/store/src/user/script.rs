@@ -2,7 +2,7 @@
 
 use crate::keys;
 use crate::keys::AccountKeys;
-use crate::script::change::{Event, Scope};
+use crate::script::change::{AuditEvent, Scope};
 use crate::script::script;
 use crate::session::forget;
 use crate::user::{Stored, User};
@@ -128,11 +128,11 @@ impl ChangeUser<'_> {
 }
 
 /// Composes an event about a user.
-pub(crate) fn about<'a>(user: &str, kind: &'a str, mut data: Value) -> Event<'a> {
+pub(crate) fn about<'a>(user: &str, kind: &'a str, mut data: Value) -> AuditEvent<'a> {
     if let Some(fields) = data.as_object_mut() {
         fields.insert("userId".to_owned(), user.into());
     }
-    Event::new(kind, data)
+    AuditEvent::new(kind, data)
 }
 
 /// Records an action or attempt of the user `id`. Does nothing if the account does not exist.

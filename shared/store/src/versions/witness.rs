@@ -1,7 +1,7 @@
 //! Twin of `witness.lua`: the copy of an account's version on another server.
 
 use crate::keys::Bucket;
-use crate::script::reply::Reply;
+use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::versions::AccountVersion;
 use crate::{Store, StoreError};
@@ -36,7 +36,7 @@ pub async fn update(
     let words = store
         .execute(&WITNESS, &keys.into_values(), &args.into_values())
         .await?;
-    let reply = Reply::new(&WITNESS, words);
+    let reply = ScriptReply::new(&WITNESS, words);
     reply.expect_one_of(&["noted", "known"])
 }
 

@@ -2,7 +2,7 @@
 
 use crate::keys;
 use crate::lookup::{Issue, VirtualKeyOwner};
-use crate::script::change::{BUDGET, Event, Scope};
+use crate::script::change::{AuditEvent, BUDGET, Scope};
 use crate::script::plan_limit::PlanLimit;
 use crate::script::script;
 use crate::{Store, StoreError};
@@ -120,7 +120,7 @@ impl NewVirtualKey<'_> {
             fields: fields.concat(),
         };
         let data = json!({ "keyId": self.key_id, "name": self.name });
-        let event = Event::new("virtual_key.created", data).with_agent(self.agent);
+        let event = AuditEvent::new("virtual_key.created", data).with_agent(self.agent);
         let mut reply = scope.execute(store, &CREATE, event, keys, args).await?;
         match reply.word()?.as_str() {
             "created" => Ok(Created::Done {
@@ -138,7 +138,7 @@ impl NewVirtualKey<'_> {
 pub async fn revoke(store: &Store, scope: &Scope<'_>, agent: &str, key_id: &str) -> Result<bool, StoreError> {
     let keys = VirtualKeyKeys::new(scope, agent, key_id);
     let args = RevokeArgs { key_id };
-    let event = Event::new("virtual_key.revoked", json!({ "keyId": key_id })).with_agent(agent);
+    let event = AuditEvent::new("virtual_key.revoked", json!({ "keyId": key_id })).with_agent(agent);
     let reply = scope.execute(store, &REVOKE, event, keys, args).await?;
     reply.is("revoked", &["missing"])
 }

@@ -1,7 +1,7 @@
 //! Twin of `wallet/open.lua`: the account's own wallet, opened at first need.
 
 use crate::keys::USER;
-use crate::script::change::{ATTEMPTS, Event, Scope, unexpected_reply};
+use crate::script::change::{ATTEMPTS, AuditEvent, Scope, unexpected_reply};
 use crate::script::script;
 use crate::wallet::{NewPlace, Wallet};
 use crate::{Store, StoreError};
@@ -28,7 +28,7 @@ pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, Sto
     for _ in 0..ATTEMPTS {
         let new = NewPlace::draw(store, scope, USER).await?;
         let data = json!({ "wallet": new.id, "walletId": new.number.get() });
-        let event = Event::new("wallet.opened", data);
+        let event = AuditEvent::new("wallet.opened", data);
         let number = new.number.to_string();
         let keys = OpenKeys {
             wallet: realm.wallet(USER),

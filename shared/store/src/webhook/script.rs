@@ -7,7 +7,7 @@ pub mod redeliver;
 
 use crate::keys::DeliverySet;
 use crate::keys::Realm;
-use crate::script::change::{Event, FIELDS, FieldChange, Scope, field_args};
+use crate::script::change::{AuditEvent, FIELDS, FieldChange, Scope, field_args};
 use crate::script::script;
 use crate::webhook::{WEBHOOKS_MAX, WebhookRecord};
 use crate::{Store, StoreError};
@@ -172,7 +172,7 @@ pub async fn create(
 ) -> Result<Created, StoreError> {
     let realm = scope.realm();
     shown.insert("webhookId".to_owned(), id.into());
-    let event = Event::new("webhook.created", shown.into());
+    let event = AuditEvent::new("webhook.created", shown.into());
     let keys = CreateKeys {
         webhooks: realm.webhooks(),
         webhook: realm.webhook(id),
@@ -205,7 +205,7 @@ impl Update<'_> {
         let realm = scope.realm();
         let endpoint = Endpoint::new(scope, self.id);
         self.shown.insert("webhookId".to_owned(), self.id.into());
-        let event = Event::new("webhook.updated", self.shown.into());
+        let event = AuditEvent::new("webhook.updated", self.shown.into());
         let set = |set| realm.deliveries_in(self.id, set);
         let keys = UpdateKeys {
             webhook: realm.webhook(self.id),
@@ -237,7 +237,7 @@ impl Update<'_> {
 pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, StoreError> {
     let realm = scope.realm();
     let endpoint = Endpoint::new(scope, id);
-    let event = Event::new("webhook.deleted", json!({ "webhookId": id }));
+    let event = AuditEvent::new("webhook.deleted", json!({ "webhookId": id }));
     let set = |set| realm.deliveries_in(id, set);
     let keys = DeleteKeys {
         webhooks: realm.webhooks(),
@@ -265,7 +265,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, 
 /// # Errors
 /// [`StoreError`]; the event may exist.
 pub async fn test(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Tested, StoreError> {
-    let event = Event::new(TESTED, json!({ "webhookId": id }));
+    let event = AuditEvent::new(TESTED, json!({ "webhookId": id }));
     let keys = WebhookKey {
         webhook: scope.realm().webhook(id),
     };
@@ -296,7 +296,7 @@ impl Reseal<'_> {
     /// changed.
     /// Safe to retry.
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<bool, StoreError> {
-        let event = Event::new("keys.rotated", json!({ "webhookId": self.webhook }));
+        let event = AuditEvent::new("keys.rotated", json!({ "webhookId": self.webhook }));
         let keys = WebhookKey {
             webhook: scope.realm().webhook(self.webhook),
         };

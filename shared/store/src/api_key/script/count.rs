@@ -2,7 +2,7 @@
 //! records its last use.
 
 use crate::keys::AccountKeys;
-use crate::script::reply::Reply;
+use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::{Store, StoreError};
 use domain::rate::Rate;
@@ -82,7 +82,7 @@ pub async fn count(
     }
 }
 
-fn window(reply: &mut Reply, limit: u64) -> Result<WindowState, StoreError> {
+fn window(reply: &mut ScriptReply, limit: u64) -> Result<WindowState, StoreError> {
     let (used, left_ms): (u64, u64) = (reply.number()?, reply.number()?);
     Ok(WindowState {
         limit,

@@ -1,7 +1,7 @@
 //! Twin of `denial_window.lua`: writes the record of an ended rate window (decision D70).
 
 use crate::call::denial_windows::Counted;
-use crate::script::change::{Event, Scope};
+use crate::script::change::{AuditEvent, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use domain::denial_window::KIND;
@@ -35,7 +35,7 @@ pub enum Recorded {
 pub async fn record(store: &Store, counted: &Counted) -> Result<Recorded, StoreError> {
     // Virtual keys have no test mode.
     let scope = Scope::live(&counted.account, &counted.key_id);
-    let event = Event::new(KIND, counted.data()).with_agent(counted.agent.as_str());
+    let event = AuditEvent::new(KIND, counted.data()).with_agent(counted.agent.as_str());
     let keys = WindowKeys {
         counted_denials: scope.keys().bucket().counted_denials(),
     };

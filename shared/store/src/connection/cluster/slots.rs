@@ -220,7 +220,7 @@ pub(super) fn parse_report(info: String, slots: Vec<Vec<Value>>, address: &str) 
 
 /// The replicas that a master lists.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(in crate::connection) struct Listed {
+pub(in crate::connection) struct ListedReplicas {
     /// Those that may take over.
     pub usable: u64,
     /// Those that are marked as failed.
@@ -230,7 +230,7 @@ pub(in crate::connection) struct Listed {
     pub without_slots: u64,
 }
 
-impl Listed {
+impl ListedReplicas {
     /// Returns whether any node may have followed the master.
     pub const fn may_have_followed(self) -> bool {
         self.usable + self.failed + self.without_slots > 0
@@ -239,12 +239,12 @@ impl Listed {
 
 /// Counts the replicas of a master in its own `CLUSTER NODES`, in sync or not. `CLUSTER SLOTS` omits a replica that has
 /// not reported a replication offset yet, but such a replica may take over.
-pub(in crate::connection) fn replicas_listed(nodes: &str) -> Listed {
+pub(in crate::connection) fn replicas_listed(nodes: &str) -> ListedReplicas {
     let nodes: Vec<NodeLine> = nodes.lines().filter_map(NodeLine::parse).collect();
     let Some(own) = nodes.iter().find(|node| node.is("myself")) else {
-        return Listed::default();
+        return ListedReplicas::default();
     };
-    let mut listed = Listed::default();
+    let mut listed = ListedReplicas::default();
     for node in nodes.iter().filter(|node| own.is("master") && node.id != own.id) {
         if node.is("slave") && node.master == own.id {
             match node.is("fail") {

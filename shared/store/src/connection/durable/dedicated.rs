@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A server, shared by its pool and connections.
-pub(super) struct Server {
+pub(super) struct DedicatedServer {
     connector: RedisConnectionManager,
     /// Longest wait for the replies to a batch.
     deadline: Duration,
@@ -30,7 +30,7 @@ pub(super) struct Server {
     generation: AtomicU64,
 }
 
-impl Server {
+impl DedicatedServer {
     /// # Errors
     /// The address is malformed.
     pub(super) fn new(address: ConnectionInfo, deadline: Duration) -> RedisResult<Self> {
@@ -57,7 +57,7 @@ impl Server {
 
 /// A slot of a server's pool; connected at first use.
 pub(super) struct Dedicated {
-    server: Arc<Server>,
+    server: Arc<DedicatedServer>,
     connection: Option<MultiplexedConnection>,
     generation: u64,
     /// Whether replies are outstanding.
@@ -65,7 +65,7 @@ pub(super) struct Dedicated {
 }
 
 impl Dedicated {
-    fn new(server: &Arc<Server>) -> Self {
+    fn new(server: &Arc<DedicatedServer>) -> Self {
         Self {
             server: Arc::clone(server),
             connection: None,
@@ -141,7 +141,7 @@ impl Dedicated {
 }
 
 /// `bb8`'s manager for the pool of one server.
-pub(super) struct Manager(pub(super) Arc<Server>);
+pub(super) struct Manager(pub(super) Arc<DedicatedServer>);
 
 impl ManageConnection for Manager {
     type Connection = Dedicated;

@@ -1,7 +1,7 @@
 //! Pools of dedicated connections, one per server: created on demand, bounded, and dropped when the server leaves the
 //! cluster. A [fair queue](super::fair_queue) comes before it.
 
-use super::dedicated::{Dedicated, Manager, Server, late};
+use super::dedicated::{Dedicated, DedicatedServer, Manager, late};
 use super::fair_queue::{Address, CONNECTIONS_MAX, FairQueue, QueuePermit};
 use crate::connection::cluster::Cluster;
 use bb8_redis::bb8::{Pool, PooledConnection, QueueStrategy, RunError};
@@ -125,7 +125,7 @@ impl Pools {
             known.last_used = now;
             return Ok(known.pool.clone());
         }
-        let server = Server::new(self.dial.info(address)?, self.deadline)?;
+        let server = DedicatedServer::new(self.dial.info(address)?, self.deadline)?;
         let pool = new_pool(server, self.deadline);
         while open.pools.len() >= POOLS_MAX {
             open.forget_least_recent();
@@ -148,7 +148,7 @@ impl OpenPools {
     }
 }
 
-fn new_pool(server: Server, deadline: Duration) -> Pool<Manager> {
+fn new_pool(server: DedicatedServer, deadline: Duration) -> Pool<Manager> {
     Pool::builder()
         .max_size(CONNECTIONS_MAX)
         .connection_timeout(deadline)

@@ -2,7 +2,7 @@
 
 use crate::deposit::Deposit;
 use crate::keys::agent_of_owner;
-use crate::script::change::{Event, Scope};
+use crate::script::change::{AuditEvent, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -55,7 +55,7 @@ pub async fn cancel(store: &Store, scope: &Scope<'_>, reference: &str) -> Result
     let data = json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id,
         "reference": reference, "amountNanos": amount, "amount": deposit.amount,
         "currency": deposit.currency });
-    let event = Event::new("deposit.cancelled", data).with_agent(agent_of_owner(owner));
+    let event = AuditEvent::new("deposit.cancelled", data).with_agent(agent_of_owner(owner));
     let mut reply = scope.execute(store, &CANCEL, event, keys, args).await?;
     let again = match reply.word()?.as_str() {
         "cancelled" => false,

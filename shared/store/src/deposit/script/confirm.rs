@@ -5,8 +5,8 @@ use crate::deposit::Deposit;
 use crate::intent::NewIntent;
 use crate::keys::agent_of_owner;
 use crate::once::Once;
-use crate::script::change::{BUDGET, Event, KEPT_TEXT, MONEY, ONCE, REFUSALS, Scope};
-use crate::script::reply::Reply;
+use crate::script::change::{AuditEvent, BUDGET, KEPT_TEXT, MONEY, ONCE, REFUSALS, Scope};
+use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::transfer::record_args;
 use crate::{Store, StoreError};
@@ -95,7 +95,7 @@ impl Confirmation<'_> {
         store: &Store,
         scope: &Scope<'_>,
         deposit: &Deposit,
-    ) -> Result<Reply, StoreError> {
+    ) -> Result<ScriptReply, StoreError> {
         let owner = deposit.owner.as_str();
         let keys = DepositKeys::new(scope, owner, self.reference, self.once);
         let record = NewIntent {
@@ -126,7 +126,7 @@ impl Confirmation<'_> {
         let data = json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id,
             "reference": self.reference, "amountNanos": amount, "amount": deposit.amount,
             "currency": deposit.currency });
-        let event = Event::new("deposit.confirmed", data).with_agent(agent_of_owner(owner));
+        let event = AuditEvent::new("deposit.confirmed", data).with_agent(agent_of_owner(owner));
         scope.execute(store, &CONFIRM, event, keys, args).await
     }
 }

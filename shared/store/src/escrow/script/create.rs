@@ -7,8 +7,8 @@ use crate::escrow::Party;
 use crate::intent::NewIntent;
 use crate::keys::{Bucket, Series};
 use crate::number;
-use crate::script::change::{ATTEMPTS, BUDGET, Event, INTENT, INTENT_BUDGET, unexpected_reply};
-use crate::script::reply::Reply;
+use crate::script::change::{ATTEMPTS, AuditEvent, BUDGET, INTENT, INTENT_BUDGET, unexpected_reply};
+use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::transit::Transit;
 use crate::{Store, StoreError};
@@ -113,7 +113,7 @@ impl NewEscrow<'_> {
         requester: &Requester<'_>,
         number: Number,
         row: Option<&Transit>,
-    ) -> Result<Reply, StoreError> {
+    ) -> Result<ScriptReply, StoreError> {
         let realm = requester.scope.realm();
         let elsewhere = self.crosses_accounts();
         let payee_owner = if elsewhere {
@@ -193,10 +193,10 @@ impl NewEscrow<'_> {
         }
     }
 
-    fn event(&self, requester: &Requester<'_>, number: Option<u64>) -> Event<'_> {
+    fn event(&self, requester: &Requester<'_>, number: Option<u64>) -> AuditEvent<'_> {
         let amount = (self.amount, self.currency);
         let data = facts(number, (self.payer, self.payee), amount, Some(&requester.once.id));
-        Event::new("escrow.create", data).with_agent(self.payer.agent())
+        AuditEvent::new("escrow.create", data).with_agent(self.payer.agent())
     }
 
     fn crosses_accounts(&self) -> bool {

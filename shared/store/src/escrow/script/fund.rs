@@ -3,8 +3,10 @@
 
 use super::{Blocked, CallOutcome, Requester, facts_of, mint_transaction, request_of};
 use crate::escrow::{Escrow, EscrowStatus};
-use crate::script::change::{BUDGET, CAUSED, Event, INTENT, INTENT_BUDGET, KEPT_TEXT, LOW_BALANCE, MONEY};
-use crate::script::reply::Reply;
+use crate::script::change::{
+    AuditEvent, BUDGET, CAUSED, INTENT, INTENT_BUDGET, KEPT_TEXT, LOW_BALANCE, MONEY,
+};
+use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::wallet::{Wallet, WalletPlace, WalletStatus};
@@ -81,7 +83,7 @@ async fn execute(
     requester: &Requester<'_>,
     escrow: &Escrow,
     payee_closed: bool,
-) -> Result<Reply, StoreError> {
+) -> Result<ScriptReply, StoreError> {
     let (realm, once) = (requester.scope.realm(), requester.once);
     let (payer, payee) = (&escrow.payer, &escrow.payee);
     let request = request_of(escrow.number);
@@ -115,7 +117,7 @@ async fn execute(
         heads: &heads,
         fields: fields.iter().map(String::as_str).collect(),
     };
-    let event = Event::new("escrow.fund", facts_of(escrow, Some(&once.id))).with_agent(payer.agent());
+    let event = AuditEvent::new("escrow.fund", facts_of(escrow, Some(&once.id))).with_agent(payer.agent());
     requester.scope.execute(store, &FUND, event, keys, args).await
 }
 

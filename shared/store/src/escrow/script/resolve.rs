@@ -2,14 +2,14 @@
 //! which request is first; a payee in another account receives the outcome by transit (decision D28).
 
 use super::outbound_transfer::{OutboundTransfer, RESOLVED, deliver_now, deliver_pending, has_payee_room};
-use super::step::{Step, Stepped};
+use super::step::{EscrowStep, Stepped};
 use super::{
     Blocked, CallOutcome, RESOLVE, Requester, claim, facts_of, keep_blocked, mint_transaction, request_of,
 };
 use crate::audit::OPERATOR;
 use crate::escrow::{Escrow, EscrowStatus};
 use crate::intent::NewIntent;
-use crate::script::change::{Event, unexpected_reply};
+use crate::script::change::{AuditEvent, unexpected_reply};
 use crate::transaction::TransactionType;
 use crate::wallet::{BALANCE_BY_OTHERS_MAX, BALANCE_MAX};
 use crate::{Store, StoreError};
@@ -22,7 +22,7 @@ const PAYEE: &str = "payee";
 
 /// Decision of a party.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict<'a> {
+pub enum PartyDecision<'a> {
     /// Pay the payee.
     Release,
     /// Dispute, with an optional reason; the money stays.
@@ -41,7 +41,7 @@ pub enum Winner {
 /// Outcome of ending a dispute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Ended {
+pub enum DisputeEnded {
     /// The escrow has this final status.
     Done(EscrowStatus),
     /// The escrow is not disputed; nothing changed.
@@ -50,7 +50,7 @@ pub enum Ended {
     TooMuch,
 }
 
-impl<'a> Verdict<'a> {
+impl<'a> PartyDecision<'a> {
     const fn kind(self) -> IntentKind {
         match self {
             Self::Release => IntentKind::EscrowRelease,
@@ -91,7 +91,7 @@ pub async fn decide(
     store: &Store,
     requester: &Requester<'_>,
     escrow: &Escrow,
-    verdict: Verdict<'_>,
+    verdict: PartyDecision<'_>,
 ) -> Result<CallOutcome<()>, StoreError> {
     let by_payer = requester.scope.account == escrow.payer.account;
     let by_remote_payee = !by_payer;
@@ -102,7 +102,7 @@ pub async fn decide(
     if by_remote_payee && !claim(store, requester).await? {
         return Ok(CallOutcome::Known);
     }
-    let moves = verdict == Verdict::Release;
+    let moves = verdict == PartyDecision::Release;
     let transaction = mint_transaction()?;
     let request = request_of(escrow.number);
     let party = if by_payer { &escrow.payer } else { &escrow.payee };
@@ -123,7 +123,7 @@ pub async fn decide(
         };
         outbound_transfer.transit()
     });
-    let step = Step {
+    let step = EscrowStep {
         escrow,
         actor: if by_payer { requester.scope.actor } else { PAYEE },
         audit: verdict.audit(),
@@ -165,11 +165,11 @@ pub async fn decide(
 async fn has_room(
     store: &Store,
     escrow: &Escrow,
-    verdict: Verdict<'_>,
+    verdict: PartyDecision<'_>,
     by_payer: bool,
 ) -> Result<bool, StoreError> {
     let is_funded = escrow.status == EscrowStatus::Funded;
-    if verdict != Verdict::Release || !is_funded || !escrow.crosses_accounts() {
+    if verdict != PartyDecision::Release || !is_funded || !escrow.crosses_accounts() {
         return Ok(true);
     }
     // Whoever takes the money itself has all the room of its wallet.
@@ -187,10 +187,10 @@ async fn keep_refused(
     requester: &Requester<'_>,
     escrow: &Escrow,
     intent: NewIntent<'_>,
-    (verdict, refusal): (Verdict<'_>, Blocked),
+    (verdict, refusal): (PartyDecision<'_>, Blocked),
 ) -> Result<CallOutcome<()>, StoreError> {
-    let event =
-        Event::new(verdict.audit(), facts_of(escrow, Some(&refusal.intent))).with_agent(escrow.payee.agent());
+    let event = AuditEvent::new(verdict.audit(), facts_of(escrow, Some(&refusal.intent)))
+        .with_agent(escrow.payee.agent());
     let intent = NewIntent {
         transaction: None,
         ..intent
@@ -202,7 +202,7 @@ async fn keep_refused(
 ///
 /// # Errors
 /// [`StoreError`]; read the escrow before a retry: the dispute may have ended.
-pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Result<Ended, StoreError> {
+pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Result<DisputeEnded, StoreError> {
     let (becomes, kind, party) = match winner {
         Winner::Payer => (
             EscrowStatus::Refunded,
@@ -218,7 +218,7 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
     let here = party.account == escrow.payer.account;
     let is_disputed = escrow.status == EscrowStatus::Disputed;
     if is_disputed && !here && !has_payee_room(store, escrow, BALANCE_MAX).await? {
-        return Ok(Ended::TooMuch);
+        return Ok(DisputeEnded::TooMuch);
     }
     let transaction = mint_transaction()?;
     let transit = escrow.crosses_accounts().then(|| {
@@ -232,7 +232,7 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
         };
         outbound_transfer.transit()
     });
-    let step = Step {
+    let step = EscrowStep {
         escrow,
         actor: OPERATOR,
         audit: "escrow.resolve",
@@ -248,10 +248,10 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
         Stepped::Won => {
             // The transit worker retries a failed delivery.
             let _logged = deliver_now(store, transit.as_ref()).await;
-            Ok(Ended::Done(becomes))
+            Ok(DisputeEnded::Done(becomes))
         }
-        Stepped::WrongState(status) => Ok(Ended::WrongState(status)),
-        Stepped::TooMuch => Ok(Ended::TooMuch),
+        Stepped::WrongState(status) => Ok(DisputeEnded::WrongState(status)),
+        Stepped::TooMuch => Ok(DisputeEnded::TooMuch),
         Stepped::Again(_) | Stepped::Known | Stepped::Refused(_) => unexpected_reply(&RESOLVE),
     }
 }

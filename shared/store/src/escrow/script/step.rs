@@ -5,9 +5,9 @@ use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::keys::USER;
 use crate::script::change::{
-    BUDGET, Event, INTENT, INTENT_BUDGET, KEPT_TEXT, MONEY, Scope, unexpected_reply,
+    AuditEvent, BUDGET, INTENT, INTENT_BUDGET, KEPT_TEXT, MONEY, Scope, unexpected_reply,
 };
-use crate::script::reply::Reply;
+use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::Transit;
@@ -44,7 +44,7 @@ const REASONS: &[Reason] = &[
 ];
 
 /// A transition of an escrow.
-pub(crate) struct Step<'a> {
+pub(crate) struct EscrowStep<'a> {
     pub(crate) escrow: &'a Escrow,
     /// Actor and event in the payer's audit log.
     pub(crate) actor: &'a str,
@@ -76,9 +76,9 @@ pub(crate) enum Stepped {
 }
 
 /// Owner and number of the wallet to be paid.
-type Target<'a> = (&'a str, u64);
+type PaidWallet<'a> = (&'a str, u64);
 
-impl Step<'_> {
+impl EscrowStep<'_> {
     /// Executes the transition. Money for a closed wallet goes to the account's user wallet.
     pub(crate) async fn take(&self, store: &Store) -> Result<Stepped, StoreError> {
         let target = self.credit.map(|(party, _)| (party.owner.as_str(), party.wallet));
@@ -110,7 +110,7 @@ impl Step<'_> {
     async fn attempt(
         &self,
         store: &Store,
-        target: Option<Target<'_>>,
+        target: Option<PaidWallet<'_>>,
     ) -> Result<Option<Stepped>, StoreError> {
         let (keys, args) = (self.keys(target), self.args(target)?);
         let intent = self.request.map(|(requester, _)| requester.once.id.as_str());
@@ -119,7 +119,7 @@ impl Step<'_> {
             data.insert("becomes".to_owned(), self.becomes.as_str().into());
             data.extend(self.note.map(|note| ("why".to_owned(), note.into())));
         }
-        let event = Event::new(self.audit, data).with_agent(self.escrow.payer.agent());
+        let event = AuditEvent::new(self.audit, data).with_agent(self.escrow.payer.agent());
         let mut reply = self.scope().execute(store, &RESOLVE, event, keys, args).await?;
         let stepped = match reply.word()?.as_str() {
             "won" => Stepped::Won,
@@ -134,7 +134,7 @@ impl Step<'_> {
         Ok(Some(stepped))
     }
 
-    fn keys(&self, target: Option<Target<'_>>) -> ResolveKeys {
+    fn keys(&self, target: Option<PaidWallet<'_>>) -> ResolveKeys {
         let escrow = self.escrow;
         let realm = escrow.payer.realm(escrow.mode);
         let (owner, _) = target.unwrap_or((&escrow.payer.owner, 0));
@@ -166,7 +166,7 @@ impl Step<'_> {
         }
     }
 
-    fn args(&self, target: Option<Target<'_>>) -> Result<ResolveArgs, StoreError> {
+    fn args(&self, target: Option<PaidWallet<'_>>) -> Result<ResolveArgs, StoreError> {
         let escrow = self.escrow;
         let requester = self.request.map(|(requester, _)| requester);
         let kept = self.keeps_intent();
@@ -211,7 +211,7 @@ impl Step<'_> {
 }
 
 /// Reads why the step was refused.
-fn refusal(reply: &mut Reply) -> Result<Blocked, StoreError> {
+fn refusal(reply: &mut ScriptReply) -> Result<Blocked, StoreError> {
     let status = reply.parsed(EscrowStatus::parse)?;
     Ok(Blocked {
         reason: reply.parsed(Reason::parse)?,

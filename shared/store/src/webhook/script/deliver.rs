@@ -4,7 +4,7 @@ use super::{Endpoint, READY, TRIM};
 use crate::connection::batch::Batch;
 use crate::keys::{Bucket, DeliverySet};
 use crate::read::Read;
-use crate::script::reply::Reply;
+use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::webhook::delivery::Delivery;
 use crate::{Store, StoreError};
@@ -210,7 +210,7 @@ impl Lease {
 }
 
 impl Taken {
-    fn read(mut reply: Reply) -> Result<Self, StoreError> {
+    fn read(mut reply: ScriptReply) -> Result<Self, StoreError> {
         Ok(Self {
             now_ms: reply.number()?,
             url: reply.word()?,

@@ -2,7 +2,7 @@
 
 use super::{Endpoint, READY};
 use crate::keys::DeliverySet;
-use crate::script::change::{ATTEMPTS, Event, Scope};
+use crate::script::change::{ATTEMPTS, AuditEvent, Scope};
 use crate::script::script;
 use crate::webhook::delivery::{Deliveries, StoredDelivery, delivery_id};
 use crate::{Store, StoreError};
@@ -82,7 +82,7 @@ async fn attempt(
         failed: set(DeliverySet::Failed),
     };
     let data = json!({ "webhookId": webhook, "deliveryId": id });
-    let event = Event::new("webhook.redelivered", data);
+    let event = AuditEvent::new("webhook.redelivered", data);
     let args = RedeliverArgs {
         member: &endpoint.member(),
         number: &stored.number,

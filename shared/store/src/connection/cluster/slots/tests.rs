@@ -113,7 +113,7 @@ fn a_master_lists_each_replica_that_may_take_its_place() {
         r3 10.0.0.4:7000@17000 slave,fail m1 1700000000000 1700000000000 3 disconnected\n\
         r4 10.0.0.5:7000@17000 slave m2 0 1700000000000 2 connected\n\
         m2 10.0.0.6:7000@17000 master - 0 1700000000000 2 connected 5461-10922\n";
-    let listed = |usable, failed| Listed {
+    let listed = |usable, failed| ListedReplicas {
         usable,
         failed,
         without_slots: 0,
