@@ -9,7 +9,7 @@ use domain::money::Nanos;
 use domain::plan::Plan;
 use std::time::Duration;
 use store::Store;
-use store::call::authorize::{Authorize, Charge, Outcome as Decided};
+use store::call::authorize::{Authorize, AuthorizeOutcome, Charge};
 use store::call::hold::HoldName;
 use store::call::settle::{Settle, Settled};
 
@@ -122,17 +122,17 @@ impl CallKind {
         };
         let decided = request.execute(&name.keys(), store).await?.outcome;
         let expected = match &decided {
-            Decided::Charged { .. } => matches!(self, Self::Named | Self::Unnamed),
-            Decided::Denied(denial) | Decided::DeniedUnrecorded { denial, .. } => {
+            AuthorizeOutcome::Charged { .. } => matches!(self, Self::Named | Self::Unnamed),
+            AuthorizeOutcome::Denied(denial) | AuthorizeOutcome::DeniedUnrecorded { denial, .. } => {
                 self.denial() == Some(*denial)
             }
-            Decided::Revoked => self == Self::Revoked,
+            AuthorizeOutcome::Revoked => self == Self::Revoked,
             _ => false,
         };
         if !expected {
             return Err(format!("{}: {decided:?}", self.name()).into());
         }
-        if !matches!(decided, Decided::Charged { .. }) {
+        if !matches!(decided, AuthorizeOutcome::Charged { .. }) {
             return Ok(());
         }
         let settle = Settle {

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::Store;
-use store::call::authorize::{AUTHORIZE, AccountView};
+use store::call::authorize::{AUTHORIZE, KnownAccount};
 use store::call::hold::{AsOf, HoldName};
 use store::keys::STORE;
 use store::lookup::VirtualKeyOwner;
@@ -286,7 +286,7 @@ impl Fixture {
     pub async fn with_decision(reply: Reply) -> Self {
         let fixture = Self::new().await;
         assert!(fixture.health.is_trusted().await);
-        let view = AccountView {
+        let view = KnownAccount {
             generation: 1,
             version: 7,
             plan: "free".to_owned(),

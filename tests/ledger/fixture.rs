@@ -14,8 +14,8 @@ pub use harness::scripts::{Checked, period, within_one_day};
 use harness::scripts::{compare, install};
 use std::fmt::Debug;
 use std::time::Duration;
-use store::call::authorize::{Authorize, Charge, Outcome};
-use store::call::denial_windows::Counted;
+use store::call::authorize::{Authorize, AuthorizeOutcome, Charge};
+use store::call::denial_windows::CountedDenials;
 use store::call::denial_windows::script::record;
 use store::call::extend::Extend;
 use store::call::hold::{AsOf, Hold, HoldName};
@@ -208,8 +208,8 @@ impl<'a> Fixture<'a> {
         let answer = answer.map_err(|error| format!("{call:?}: {error:?}"))?;
         let mut expected = self.model.authorize(call, at);
         if let (
-            Outcome::DeniedUnrecorded { ends_ms, .. },
-            Outcome::DeniedUnrecorded { ends_ms: wanted, .. },
+            AuthorizeOutcome::DeniedUnrecorded { ends_ms, .. },
+            AuthorizeOutcome::DeniedUnrecorded { ends_ms: wanted, .. },
         ) = (&answer.outcome, &mut expected.outcome)
         {
             // The window ends a minute after its first request, which was within some milliseconds.
@@ -232,7 +232,7 @@ impl<'a> Fixture<'a> {
     }
 
     /// Records a window at `at_ms` by the script's clock, or now.
-    pub async fn record_window(&mut self, counted: &Counted, at_ms: Option<u64>) -> Checked {
+    pub async fn record_window(&mut self, counted: &CountedDenials, at_ms: Option<u64>) -> Checked {
         let travelled = at_ms.map(|at_ms| self.scripts.recording_at(at_ms));
         let store = travelled.as_ref().unwrap_or(&self.scripts.store);
         let from = clock::now_ms();

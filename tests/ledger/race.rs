@@ -9,7 +9,7 @@ use futures::future::join_all;
 use harness::{AgentCounters, Redis};
 use std::collections::BTreeSet;
 use store::Store;
-use store::call::authorize::{Authorize, Charge, Outcome};
+use store::call::authorize::{Authorize, AuthorizeOutcome, Charge};
 use store::call::hold::AsOf;
 use store::call::settle::Settled;
 use store::call::void::{Voided, void};
@@ -70,7 +70,7 @@ impl Race {
                 .execute(&call.name.keys(), &self.stores[at % EDGES])
                 .await
                 .unwrap();
-            matches!(answer.outcome, Outcome::Charged { .. })
+            matches!(answer.outcome, AuthorizeOutcome::Charged { .. })
         };
         join_all(calls.iter().enumerate().map(|(at, call)| one(at, call))).await
     }

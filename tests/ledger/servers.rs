@@ -11,7 +11,7 @@ use domain::plan::Plan;
 use harness::{Seed, SeedAgent, until};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use store::call::authorize::{AccountView, Authorize, AuthorizeReply, Charge, Outcome};
+use store::call::authorize::{Authorize, AuthorizeOutcome, AuthorizeReply, Charge, KnownAccount};
 use store::call::hold::HoldName;
 use store::call::reap::sweep;
 use store::{Store, StoreError};
@@ -20,7 +20,7 @@ use store::{Store, StoreError};
 struct Payer {
     agent: SeedAgent,
     key_id: String,
-    view: AccountView,
+    view: KnownAccount,
     plan: Plan,
 }
 
@@ -29,9 +29,9 @@ impl Payer {
     async fn new(seed: &Seed) -> Self {
         let agent = seed.account("enterprise").await.agent("bot");
         let (key_id, _secret) = agent.ready(open_cap()).await;
-        let view = AccountView {
+        let view = KnownAccount {
             plan: "enterprise".to_owned(),
-            ..AccountView::default()
+            ..KnownAccount::default()
         };
         Self {
             agent,
@@ -93,7 +93,10 @@ impl Payer {
     async fn approve(&self, store: &Store, estimate: u64) -> HoldName {
         let name = self.new_name();
         let answer = self.authorize(store, &name, estimate).await.unwrap();
-        assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
+        assert!(
+            matches!(answer.outcome, AuthorizeOutcome::Charged { .. }),
+            "{answer:?}"
+        );
         name
     }
 
@@ -102,7 +105,10 @@ impl Payer {
         let name = self.new_name();
         let life = Duration::from_millis(1);
         let answer = self.authorize_for(store, &name, estimate, life).await.unwrap();
-        assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
+        assert!(
+            matches!(answer.outcome, AuthorizeOutcome::Charged { .. }),
+            "{answer:?}"
+        );
         let bucket = self.agent.account.keys.bucket();
         until("a hold that is kept", async || {
             let kept = sweep(store, bucket, now_ms()).await.unwrap();

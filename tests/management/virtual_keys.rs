@@ -6,13 +6,13 @@ use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::plan::{DEFAULT_PLANS, Plans};
 use serde_json::{Value, json};
-use store::call::authorize::{AccountView, Authorize, AuthorizeReply, Outcome};
+use store::call::authorize::{Authorize, AuthorizeOutcome, AuthorizeReply, KnownAccount};
 use store::call::hold::HoldName;
 use store::lookup::VirtualKeyOwner;
 use store::sanity;
 
 /// Executes `authorize` for a request with this key, as the edge does.
-async fn probe(fixture: &Fixture, secret: &str) -> Option<Outcome> {
+async fn probe(fixture: &Fixture, secret: &str) -> Option<AuthorizeOutcome> {
     let key = WellFormed::parse(secret.as_bytes()).unwrap();
     let owner = VirtualKeyOwner::find(&fixture.store, &key.hash())
         .await
@@ -24,9 +24,9 @@ async fn probe(fixture: &Fixture, secret: &str) -> Option<Outcome> {
         allow_id: IdKind::Allow.mint(clock::now_ms()).unwrap(),
     };
     let plans = Plans::parse(DEFAULT_PLANS).unwrap();
-    let view = AccountView {
+    let view = KnownAccount {
         plan: "builder".to_owned(),
-        ..AccountView::default()
+        ..KnownAccount::default()
     };
     let ask = Authorize {
         name: &name,
@@ -73,7 +73,7 @@ async fn a_key_from_issue_to_revocation() {
         .await
         .unwrap();
     assert_eq!(ttl, -1, "the look-up lasts");
-    assert_eq!(probe(&fixture, &secret).await, Some(Outcome::Counted));
+    assert_eq!(probe(&fixture, &secret).await, Some(AuthorizeOutcome::Counted));
     let listed = success(&caller.get(path).await, 200);
     fresh(text(&listed, "/virtualKeys/0/lastUsedAt"));
     record["lastUsedAt"] = listed["virtualKeys"][0]["lastUsedAt"].clone();
@@ -89,7 +89,7 @@ async fn a_key_from_issue_to_revocation() {
         json!({ "success": true })
     );
     problem(&caller.delete(&delete).await, 404, "NOT_FOUND");
-    assert_eq!(probe(&fixture, &secret).await, Some(Outcome::Revoked));
+    assert_eq!(probe(&fixture, &secret).await, Some(AuthorizeOutcome::Revoked));
     let listed = success(&caller.get(path).await, 200);
     assert_eq!(listed["virtualKeys"][0], other["virtualKey"], "newest first");
     record["status"] = json!("revoked");
@@ -131,7 +131,7 @@ async fn a_key_is_revoked_through_its_own_agent_only() {
     }
     assert_eq!(
         probe(&fixture, text(&made, "/secret")).await,
-        Some(Outcome::Counted)
+        Some(AuthorizeOutcome::Counted)
     );
     let reply = caller.get("/v1/agents/none/virtual-keys").await;
     problem(&reply, 404, "NOT_FOUND");

@@ -10,7 +10,7 @@ use harness::{Answer, Cli, Nanos, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::call::authorize::{AUTHORIZE, AccountView, Authorize, Charge, Outcome};
+use store::call::authorize::{AUTHORIZE, Authorize, AuthorizeOutcome, Charge, KnownAccount};
 use store::call::hold::{AsOf, HoldName};
 use store::call::reap::sweep;
 use store::call::settle::{SETTLE, Settle, Settled};
@@ -47,7 +47,7 @@ async fn approved(fixture: &Fixture, store: &Store, estimate: u64) -> HoldName {
         model: "gpt-4o-mini",
         provider: "openai",
     };
-    let mut view = AccountView::default();
+    let mut view = KnownAccount::default();
     for _ in 0..3 {
         let authorize = Authorize {
             name: &name,
@@ -58,8 +58,8 @@ async fn approved(fixture: &Fixture, store: &Store, estimate: u64) -> HoldName {
         };
         let answer = authorize.execute(&name.keys(), store).await.expect("an answer");
         match answer.outcome {
-            Outcome::Charged { .. } => return name,
-            Outcome::OtherPlan => view = answer.view,
+            AuthorizeOutcome::Charged { .. } => return name,
+            AuthorizeOutcome::OtherPlan => view = answer.view,
             other => panic!("{other:?}"),
         }
     }

@@ -19,7 +19,7 @@ use endpoint::{Answer, Fields, Problem, Reply, operations, require_new_agent_id}
 use serde::Serialize;
 use settings::upstreams::Served;
 use store::account::refused::Cause;
-use store::call::snapshot::{KeySnapshot, Snapshot, SnapshotQuery};
+use store::call::snapshot::{CallSnapshot, KeySnapshot, SnapshotQuery};
 use utoipa::ToSchema;
 
 operations! {
@@ -107,7 +107,7 @@ fn agent(body: &Fields<'_>) -> Result<String, Problem> {
 }
 
 /// Reads the state that the checks depend on; 503 if the account is gone.
-async fn read_snapshot(call: &Call, subject: &Subject<'_>) -> Result<Snapshot, Problem> {
+async fn read_snapshot(call: &Call, subject: &Subject<'_>) -> Result<CallSnapshot, Problem> {
     let query = SnapshotQuery {
         realm: &call.realm(),
         agent: subject.agent,
@@ -134,7 +134,7 @@ impl<'a> Subject<'a> {
     /// Builds the answer from `checks`, and from the refusals before and after them.
     fn answer(
         &self,
-        snapshot: &Snapshot,
+        snapshot: &CallSnapshot,
         amount: CheckedAmount,
         checks: &[Check],
         others: OtherRefusals,
@@ -203,7 +203,7 @@ fn is_too_much(spent: &[Nanos], amount: Nanos) -> bool {
     most.saturating_add(amount).get() > CEILING_NANOS
 }
 
-fn resets_at_ms(name: CheckName, snapshot: &Snapshot) -> Option<u64> {
+fn resets_at_ms(name: CheckName, snapshot: &CallSnapshot) -> Option<u64> {
     match name.reset() {
         Reset::Minute => snapshot
             .key

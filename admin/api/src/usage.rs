@@ -15,7 +15,7 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply, operations};
 use serde::Serialize;
 use store::agent::AgentRecord;
-use store::call::snapshot::{Snapshot, SnapshotQuery};
+use store::call::snapshot::{CallSnapshot, SnapshotQuery};
 use store::policy::PolicyRecord;
 use utoipa::ToSchema;
 
@@ -118,7 +118,7 @@ pub async fn get(call: Call) -> Answer {
 }
 
 /// Returns the limits in amounts, in the order of the checks.
-fn checks(snapshot: &Snapshot) -> Vec<LimitUsage> {
+fn checks(snapshot: &CallSnapshot) -> Vec<LimitUsage> {
     let inputs = &snapshot.spend;
     let cap = inputs.policy.unwrap_or_default();
     // An agent without a wallet has no wallet limit, and nothing was debited.
@@ -140,7 +140,7 @@ fn checks(snapshot: &Snapshot) -> Vec<LimitUsage> {
 async fn policy(
     call: &Call,
     agent: &AgentRecord,
-    snapshot: &Snapshot,
+    snapshot: &CallSnapshot,
 ) -> Result<Option<AppliedPolicy>, Problem> {
     let (store, realm) = (&call.state.store, call.realm());
     if let Some(id) = &agent.policy_id

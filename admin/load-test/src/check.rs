@@ -95,7 +95,7 @@ async fn usage_of(store: &Store, agent: &LoadAgent) -> Result<Option<UsageSnapsh
         key_id: None,
         provider: "",
     };
-    let seen: Option<snapshot::Snapshot> = look.read(store).await?;
+    let seen: Option<snapshot::CallSnapshot> = look.read(store).await?;
     Ok(seen.map(|seen| {
         let (cap, policy) = (seen.spend.cap, seen.spend.policy);
         UsageSnapshot {

@@ -14,7 +14,7 @@ use domain::plan::Plan;
 use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
-use store::call::authorize::{AccountView, Authorize, AuthorizeReply, Charge, Outcome};
+use store::call::authorize::{Authorize, AuthorizeOutcome, AuthorizeReply, Charge, KnownAccount};
 use store::call::hold::{HoldKeys, HoldName};
 use store::script::plan_limit::EXECUTIONS_MAX;
 use store::virtual_key::state::KeyState;
@@ -25,7 +25,7 @@ use telemetry::PacedLine;
 #[derive(Debug)]
 pub struct Decision {
     /// The script's reply.
-    pub outcome: Outcome,
+    pub outcome: AuthorizeOutcome,
     /// The plan whose limits were compared.
     pub plan: Arc<PlanLimits>,
     /// The ledger that decided, and the account's version after the decision.
@@ -94,7 +94,7 @@ impl Authorizer {
                 plan: &self.limits(&name.account, &plan.plan),
                 charge,
             };
-            let origin = |view: &AccountView| Origin {
+            let origin = |view: &KnownAccount| Origin {
                 ledger: Arc::clone(&ledger),
                 as_of: view.as_of(),
             };
@@ -107,13 +107,13 @@ impl Authorizer {
             self.views.record(&name.account, &seen);
             let origin = origin(&seen);
             match outcome {
-                Outcome::OtherPlan => {
+                AuthorizeOutcome::OtherPlan => {
                     view = seen;
                     continue;
                 }
                 // Ids are random, so a known id means that an earlier execution of this call used it and its reply was
                 // lost.
-                Outcome::KnownId => Box::pin(self.retry_queue.void(name.clone(), &origin)).await,
+                AuthorizeOutcome::KnownId => Box::pin(self.retry_queue.void(name.clone(), &origin)).await,
                 _ if is_rejection_of_key(&outcome) => key.record_rejection(),
                 _ => {}
             }
@@ -192,17 +192,19 @@ impl Authorizer {
     fn require_decision(
         &self,
         reply: &AuthorizeReply,
-        known: &AccountView,
+        known: &KnownAccount,
         plan: &PlanLimits,
         account: &str,
     ) -> Result<(), NoDecision> {
-        if matches!(reply.outcome, Outcome::Stale) {
+        if matches!(reply.outcome, AuthorizeOutcome::Stale) {
             self.lost_writes.refused(account, known, &reply.view);
             return Err(NoDecision);
         }
         self.lost_writes.decided(account);
         match reply.outcome {
-            Outcome::Denied(_) | Outcome::DeniedUnrecorded { .. } if plan.name.is_empty() => {
+            AuthorizeOutcome::Denied(_) | AuthorizeOutcome::DeniedUnrecorded { .. }
+                if plan.name.is_empty() =>
+            {
                 tracing::error!(account, "the account's record names no plan");
                 Err(NoDecision)
             }
@@ -212,12 +214,12 @@ impl Authorizer {
 }
 
 /// Returns whether the next request with the same key will probably be rejected too.
-const fn is_rejection_of_key(outcome: &Outcome) -> bool {
+const fn is_rejection_of_key(outcome: &AuthorizeOutcome) -> bool {
     matches!(
         outcome,
-        Outcome::Revoked
-            | Outcome::Denied(Denial::RateLimited)
-            | Outcome::DeniedUnrecorded {
+        AuthorizeOutcome::Revoked
+            | AuthorizeOutcome::Denied(Denial::RateLimited)
+            | AuthorizeOutcome::DeniedUnrecorded {
                 denial: Denial::RateLimited,
                 ..
             }

@@ -7,7 +7,7 @@ use super::hold::hold_name;
 use super::rejection::Rejection;
 use crate::key_owners::known_key::KnownKey;
 use std::sync::Arc;
-use store::call::authorize::Outcome;
+use store::call::authorize::AuthorizeOutcome;
 
 /// Counts requests against the rates of their keys.
 pub struct RequestCounter {
@@ -33,7 +33,7 @@ impl RequestCounter {
         // Boxed: the case is rare, and this future needs more space than the one that awaits it.
         match Box::pin(self.authorizer.authorize(key, &name, &keys, None)).await {
             Ok(Decision {
-                outcome: Outcome::Counted,
+                outcome: AuthorizeOutcome::Counted,
                 ..
             }) => Ok(()),
             Ok(decision) => Err(self.denials.rejection(subject, decision)),

@@ -15,7 +15,7 @@ use domain::plan::no_streaming;
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::time::Duration;
-use store::call::authorize::{Charge, Outcome};
+use store::call::authorize::{AuthorizeOutcome, Charge};
 
 /// Permission to forward exactly one call. Proves that the estimate is charged, the hold is open and the provider key
 /// is decrypted. It cannot be made outside this file, and [`forward`](super::forward) takes it by value.
@@ -74,7 +74,7 @@ impl Decider {
         {
             Ok(Decision {
                 outcome:
-                    Outcome::Charged {
+                    AuthorizeOutcome::Charged {
                         estimate,
                         provider_key_id,
                         sealed,
@@ -94,7 +94,7 @@ impl Decider {
             }
             // The plan excludes streams, so nothing was charged.
             Ok(Decision {
-                outcome: Outcome::Counted,
+                outcome: AuthorizeOutcome::Counted,
                 plan,
                 ..
             }) => Err(Rejection::Refused(no_streams(&plan.name))),

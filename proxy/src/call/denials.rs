@@ -13,7 +13,7 @@ use domain::decision::denial_id;
 use domain::denial::{Denial, no_named_provider_key};
 use domain::denial_window::DenialWindow;
 use std::sync::Arc;
-use store::call::authorize::Outcome;
+use store::call::authorize::AuthorizeOutcome;
 use store::call::hold::HoldName;
 use store::lookup::VirtualKeyOwner;
 
@@ -43,14 +43,14 @@ impl Denials {
     pub fn rejection(&self, subject: Subject<'_>, decision: Decision) -> Rejection {
         let Decision { outcome, plan, .. } = decision;
         match outcome {
-            Outcome::Denied(denial) => self.denied(denial, subject, Some(plan)).into(),
-            Outcome::DeniedUnrecorded { denial, ends_ms } => {
+            AuthorizeOutcome::Denied(denial) => self.denied(denial, subject, Some(plan)).into(),
+            AuthorizeOutcome::DeniedUnrecorded { denial, ends_ms } => {
                 let window = window(subject.owner, denial, ends_ms);
                 self.counted(window, subject, plan).into()
             }
-            Outcome::RunsFull if subject.request.is_some() => self.runs_full(subject, plan).into(),
-            Outcome::TooMuch => self.too_much(subject).into(),
-            Outcome::Revoked => Rejection::unknown_key(),
+            AuthorizeOutcome::RunsFull if subject.request.is_some() => self.runs_full(subject, plan).into(),
+            AuthorizeOutcome::TooMuch => self.too_much(subject).into(),
+            AuthorizeOutcome::Revoked => Rejection::unknown_key(),
             _ => self.unavailable(subject),
         }
     }

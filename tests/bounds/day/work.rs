@@ -14,8 +14,8 @@ use store::account::refused;
 use store::audit::archive::{Archived, RemovalOutcome};
 use store::audit::chain::Chain;
 use store::audit::reseal_checkpoint_key;
-use store::call::authorize::AccountView;
-use store::call::denial_windows::{Counted, script as denial_windows};
+use store::call::authorize::KnownAccount;
+use store::call::denial_windows::{CountedDenials, script as denial_windows};
 use store::call::extend::{Extend, Extended};
 use store::call::hold::{AsOf, Hold};
 use store::call::reap::reap;
@@ -48,9 +48,9 @@ impl Person {
         let (key_id, _) = agent.virtual_key_with_id().await;
         let open = agent.open_hold(&key_id, ESTIMATE, LONG).await;
         let plans = Plans::parse(DEFAULT_PLANS).expect("the plans");
-        let view = AccountView {
+        let view = KnownAccount {
             plan: "enterprise".to_owned(),
-            ..AccountView::default()
+            ..KnownAccount::default()
         };
         let extend = Extend {
             name: &open,
@@ -87,7 +87,7 @@ impl Person {
         let mut count = redis::cmd("HSET");
         count.arg(bucket.counted_denials()).arg(&window).arg(50);
         let _: u64 = store.command(&count).await.expect("a count");
-        let counted = Counted::parse(&window, "50").expect("a window");
+        let counted = CountedDenials::parse(&window, "50").expect("a window");
         denial_windows::record(store, &counted).await.expect("an answer");
 
         let notice = Notice {

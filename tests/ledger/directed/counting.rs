@@ -6,8 +6,8 @@ use crate::model;
 use crate::snapshot::Window;
 use domain::period::Period;
 use std::time::Duration;
-use store::call::authorize::{AccountView, Outcome};
-use store::call::denial_windows::Counted;
+use store::call::authorize::{AuthorizeOutcome, KnownAccount};
+use store::call::denial_windows::CountedDenials;
 
 pub async fn all(bench: &Bench<'_>) -> Checked {
     ranks(bench).await?;
@@ -108,7 +108,7 @@ async fn recorded(bench: &Bench<'_>) -> Checked {
     }
     fixture.install().await?;
     let window = |key: &str, ends_ms: u64, count: u64| {
-        Counted::parse(&format!("{ends_ms} {}", name(key)), &count.to_string()).ok_or("a window")
+        CountedDenials::parse(&format!("{ends_ms} {}", name(key)), &count.to_string()).ok_or("a window")
     };
     let first = window("vk_1", now - 10, 14)?;
     fixture
@@ -188,7 +188,7 @@ async fn staleness(bench: &Bench<'_>) -> Checked {
         for version in [0, 4, 5, 6, 7, 10] {
             let mut call = fixture.call(1);
             // The second approval raises the version beyond the one above.
-            call.view = AccountView {
+            call.view = KnownAccount {
                 generation,
                 version: version + fixture.model.version - 5,
                 ..call.view
@@ -228,7 +228,8 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
             charge: None,
         };
         match request.execute(&call.name.keys(), &bench.scripts.store).await {
-            Ok(answer) if answer.outcome == Outcome::Stale && answer.view == AccountView::default() => {}
+            Ok(answer)
+                if answer.outcome == AuthorizeOutcome::Stale && answer.view == KnownAccount::default() => {}
             other => return Err(format!("{lost} lost: {other:?}")),
         }
     }

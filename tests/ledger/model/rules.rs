@@ -11,9 +11,9 @@ use domain::money::Nanos;
 use harness::old_counters;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use store::call::authorize::{AuthorizeReply, Outcome, RUN_LIFE_MS};
-use store::call::denial_windows::Counted as CountedDenials;
-use store::call::denial_windows::script::Recorded;
+use store::call::authorize::{AuthorizeOutcome, AuthorizeReply, RUN_LIFE_MS};
+use store::call::denial_windows::CountedDenials;
+use store::call::denial_windows::script::WindowRecorded;
 use store::call::hold::HoldName;
 use store::script::change::VERSION_STEP;
 
@@ -27,10 +27,12 @@ impl Model {
         let before = self.checks(call);
         let outcome = self.decide(call, at);
         match &outcome {
-            Outcome::Charged { .. } => self.charge(call, before.join(","), at),
-            Outcome::Denied(denial) => self.denied(call, *denial, &before, at),
-            Outcome::RunsFull => self.write_denial(call, Denial::RateLimited, 0..7, (&before, at)),
-            Outcome::TooMuch => self.write_denial(call, Denial::ServiceUnavailable, 0..0, (&before, at)),
+            AuthorizeOutcome::Charged { .. } => self.charge(call, before.join(","), at),
+            AuthorizeOutcome::Denied(denial) => self.denied(call, *denial, &before, at),
+            AuthorizeOutcome::RunsFull => self.write_denial(call, Denial::RateLimited, 0..7, (&before, at)),
+            AuthorizeOutcome::TooMuch => {
+                self.write_denial(call, Denial::ServiceUnavailable, 0..0, (&before, at))
+            }
             _ => {}
         }
         AuthorizeReply {
@@ -39,18 +41,18 @@ impl Model {
         }
     }
 
-    fn decide(&mut self, call: &Call, at: Moment) -> Outcome {
+    fn decide(&mut self, call: &Call, at: Moment) -> AuthorizeOutcome {
         let known = &call.view;
         if self.generation < known.generation
             || (self.generation == known.generation && self.version < known.version)
         {
-            return Outcome::Stale;
+            return AuthorizeOutcome::Stale;
         }
         let Some(rank) = self.active.iter().position(|(_, key)| *key == call.key_id) else {
-            return Outcome::Revoked;
+            return AuthorizeOutcome::Revoked;
         };
         if self.plan != known.plan {
-            return Outcome::OtherPlan;
+            return AuthorizeOutcome::OtherPlan;
         }
         let key = self.keys.entry(call.key_id.clone()).or_default();
         let (before, opened) = key.rate.unwrap_or((0, at.real));
@@ -73,17 +75,17 @@ impl Model {
             return self.before_cap(call, Denial::RateLimited, before, opened);
         }
         match call.estimate {
-            None => Outcome::Counted,
+            None => AuthorizeOutcome::Counted,
             Some(estimate) => self.cap(call, estimate, at),
         }
     }
 
     /// The outcome of a denial before Cap, for a key with `before` earlier requests in its minute: beyond its rate the
     /// denial is counted, and has a line only if it is one of the first.
-    fn before_cap(&mut self, call: &Call, denial: Denial, before: u64, opened: Window) -> Outcome {
+    fn before_cap(&mut self, call: &Call, denial: Denial, before: u64, opened: Window) -> AuthorizeOutcome {
         let limit = call.plan.proxy_requests_per_minute;
         if limit.is_none_or(|limit| before < limit) {
-            return Outcome::Denied(denial);
+            return AuthorizeOutcome::Denied(denial);
         }
         let HoldName { account, agent, .. } = &call.name;
         let name = format!("{} {account} {agent} {}", denial.reason(), call.key_id);
@@ -101,28 +103,28 @@ impl Model {
         };
         let ends_ms = ends.from;
         match count > OWN_RECORDS {
-            true => Outcome::DeniedUnrecorded { denial, ends_ms },
-            false => Outcome::Denied(denial),
+            true => AuthorizeOutcome::DeniedUnrecorded { denial, ends_ms },
+            false => AuthorizeOutcome::Denied(denial),
         }
     }
 
     /// The expected answer of `denial_window`; `text` is the entry that it writes.
-    pub fn record_window(&mut self, counted: &CountedDenials, text: String, at: Window) -> Recorded {
+    pub fn record_window(&mut self, counted: &CountedDenials, text: String, at: Window) -> WindowRecorded {
         if counted.ends_ms > at.to {
-            return Recorded::Early;
+            return WindowRecorded::Early;
         }
         let name = counted.field.split_once(' ').map_or("", |(_, name)| name);
         let same = |there: &Counted| there.name == name && there.ends.from == counted.ends_ms;
         let Some(found) = self.counted.iter().position(same) else {
-            return Recorded::Changed;
+            return WindowRecorded::Changed;
         };
         if self.counted[found].count != counted.count {
-            return Recorded::Changed;
+            return WindowRecorded::Changed;
         }
         self.counted.remove(found);
         self.version += VERSION_STEP;
         self.log.push((at, text));
-        Recorded::Done
+        WindowRecorded::Done
     }
 
     /// Counters before a call, a group for each check.
@@ -251,14 +253,14 @@ impl Model {
         run
     }
 
-    fn cap(&self, call: &Call, estimate: Nanos, at: Moment) -> Outcome {
+    fn cap(&self, call: &Call, estimate: Nanos, at: Moment) -> AuthorizeOutcome {
         let name = &call.name;
         if self
             .agents
             .get(&name.agent)
             .is_none_or(|agent| agent.no_provider_key)
         {
-            return Outcome::Denied(Denial::NoProviderKey);
+            return AuthorizeOutcome::Denied(Denial::NoProviderKey);
         }
         let run_spent = match call.named {
             true => self.run_spent(&name.agent, &name.run),
@@ -275,14 +277,14 @@ impl Model {
         let snapshot = self.cap_snapshot(&name.agent, spent, slots);
         let policy = self.effective(&name.agent);
         if let Err(denial) = cap::decide(policy.as_ref(), &call.plan.cap(), &snapshot, estimate) {
-            return Outcome::Denied(denial);
+            return AuthorizeOutcome::Denied(denial);
         }
         let run = (name.agent.clone(), name.run.clone());
         let is_new = call.named && !self.runs.contains_key(&run);
         // A run is kept for 35 days after its last call (decision D38), and counts as long (decision D71).
         let ended = at.clock.to.saturating_sub(RUN_LIFE_MS);
         if is_new && self.live_runs(ended) >= self.runs_most {
-            return Outcome::RunsFull;
+            return AuthorizeOutcome::RunsFull;
         }
         let sums = [
             snapshot.run_spent,
@@ -295,12 +297,12 @@ impl Model {
             .iter()
             .any(|sum| i128::from(sum.get()) + i128::from(estimate.get()) > CEILING)
         {
-            return Outcome::TooMuch;
+            return AuthorizeOutcome::TooMuch;
         }
         if self.open(&name.allow_id).is_some() || self.tombstones.contains_key(&name.allow_id) {
-            return Outcome::KnownId;
+            return AuthorizeOutcome::KnownId;
         }
-        Outcome::Charged {
+        AuthorizeOutcome::Charged {
             estimate,
             provider_key_id: format!("pk_{}", name.agent),
             sealed: format!("sealed-{}", name.agent),

@@ -13,7 +13,7 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::plan::{Plan, no_streaming};
 use endpoint::{Answer, Code, Fields, Problem};
-use store::call::snapshot::{KeySnapshot, Snapshot};
+use store::call::snapshot::{CallSnapshot, KeySnapshot};
 
 /// Fields of the body that are not the provider's.
 const OURS: [&str; 4] = ["agent", "runId", "keyId", "endpoint"];
@@ -85,7 +85,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
 }
 
 /// Returns why a call that passes all checks would be refused.
-fn after_checks(call: &Call, snapshot: &Snapshot, estimate: CheckedAmount) -> Option<OtherRefusal> {
+fn after_checks(call: &Call, snapshot: &CallSnapshot, estimate: CheckedAmount) -> Option<OtherRefusal> {
     let budgets = call.state.store.budgets();
     if snapshot.records.is_run_too_many(&budgets) {
         return Some(OtherRefusal {
@@ -107,7 +107,7 @@ fn after_checks(call: &Call, snapshot: &Snapshot, estimate: CheckedAmount) -> Op
 }
 
 /// Returns the checks of the virtual key, and of the rate of an account that is refused.
-fn before_cap(subject: &Subject<'_>, snapshot: &Snapshot, plan: &Plan) -> Result<Vec<Check>, Problem> {
+fn before_cap(subject: &Subject<'_>, snapshot: &CallSnapshot, plan: &Plan) -> Result<Vec<Check>, Problem> {
     let limit = match subject.refused {
         Some(_) => Some(0), // no request is within this rate
         None => plan.proxy_requests_per_minute,
@@ -119,7 +119,7 @@ fn before_cap(subject: &Subject<'_>, snapshot: &Snapshot, plan: &Plan) -> Result
     }
 }
 
-fn of_cap(snapshot: &Snapshot, plan: &Plan, estimate: Nanos) -> CapChecks {
+fn of_cap(snapshot: &CallSnapshot, plan: &Plan, estimate: Nanos) -> CapChecks {
     let inputs = &snapshot.spend;
     let policy = inputs.policy.as_ref();
     cap::checks(policy, &plan.cap(), &inputs.cap, inputs.held, estimate)

@@ -8,7 +8,7 @@ use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply};
 use serde::Serialize;
-use store::escrow::script::{Blocked, CreatedEscrow, NewEscrow, PartyDecision};
+use store::escrow::script::{CreatedEscrow, EscrowBlocked, NewEscrow, PartyDecision};
 use store::escrow::{Escrow, EscrowStatus};
 use store::intent::IntentRecord;
 use utoipa::ToSchema;
@@ -126,7 +126,7 @@ pub(super) fn resolved(number: u64, verdict: PartyDecision<'_>, intent: &str) ->
 }
 
 /// Answers a call that was refused with an intent. `number` is `None` for an escrow that was not created.
-pub(super) fn refused(number: Option<u64>, blocked: &Blocked) -> Problem {
+pub(super) fn refused(number: Option<u64>, blocked: &EscrowBlocked) -> Problem {
     let sentence = blocked.reason.sentence();
     let mut problem = Problem::new(code(blocked.reason), sentence);
     if let Some(number) = number {
@@ -162,7 +162,7 @@ const fn code(reason: Reason) -> Code {
 /// 409 with the first answer.
 pub(super) async fn replay(call: &Call, record: &IntentRecord) -> Answer {
     if let Some(reason) = record.reason {
-        let blocked = Blocked {
+        let blocked = EscrowBlocked {
             intent: record.id.clone(),
             reason,
             status: status_met(record.kind, reason),

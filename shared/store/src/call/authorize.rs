@@ -49,7 +49,7 @@ pub const RUN_LIFE_MS: u64 = (35 * 24 * 3600 + 60) * 1000;
 
 /// The newest view of an account that an edge received. An older reply means that the store lost writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AccountView {
+pub struct KnownAccount {
     /// Incremented by `store accept`.
     pub generation: u64,
     /// Incremented by every change; never decreases within a generation.
@@ -58,7 +58,7 @@ pub struct AccountView {
     pub plan: String,
 }
 
-impl AccountView {
+impl KnownAccount {
     /// Returns version and generation.
     pub const fn as_of(&self) -> AsOf {
         AsOf {
@@ -76,7 +76,7 @@ pub struct Authorize<'a> {
     /// Id of the virtual key.
     pub key_id: &'a str,
     /// Last known version and plan of the account.
-    pub view: &'a AccountView,
+    pub view: &'a KnownAccount,
     /// Limits of the plan in `view`.
     pub plan: &'a Plan,
     /// The charge; with `None` the script only checks the key and counts the request against its rate.
@@ -103,7 +103,7 @@ pub struct Charge<'a> {
 
 /// Result of `authorize`.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AuthorizeOutcome {
     /// The estimate is charged and a hold is open.
     Charged {
         /// The charged estimate.
@@ -144,9 +144,9 @@ pub enum Outcome {
 #[derive(Debug, PartialEq, Eq)]
 pub struct AuthorizeReply {
     /// Result of the script.
-    pub outcome: Outcome,
+    pub outcome: AuthorizeOutcome,
     /// The `view` for the next call.
-    pub view: AccountView,
+    pub view: KnownAccount,
 }
 
 impl Authorize<'_> {
@@ -179,7 +179,7 @@ impl Authorize<'_> {
         };
         let keys = keys.into_values();
         let unused = if is_named { 0 } else { OF_A_RUN };
-        let mut texts = Texts::new(self);
+        let mut texts = ArgumentTexts::new(self);
         let args = self.args(store, &mut texts).into_values();
         let reply: String = store
             .script(&AUTHORIZE, &keys[..keys.len() - unused], &args)
@@ -187,7 +187,7 @@ impl Authorize<'_> {
         parse(&reply, self.charge.and_then(|charge| charge.estimate))
     }
 
-    fn args<'t>(&'t self, store: &Store, texts: &'t mut Texts) -> AuthorizeArgs<'t> {
+    fn args<'t>(&'t self, store: &Store, texts: &'t mut ArgumentTexts) -> AuthorizeArgs<'t> {
         let [
             generation,
             version,
@@ -223,7 +223,7 @@ impl Authorize<'_> {
 }
 
 /// The texts that the arguments of one execution refer to.
-struct Texts {
+struct ArgumentTexts {
     memo: String,
     /// Digits of the numbers, each in a buffer of its own.
     numbers: [itoa::Buffer; NUMBERS],
@@ -232,7 +232,7 @@ struct Texts {
 /// Arguments that are numbers.
 const NUMBERS: usize = 9;
 
-impl Texts {
+impl ArgumentTexts {
     fn new(request: &Authorize<'_>) -> Self {
         let charge = request.charge;
         let (model, price_version) = charge.map_or(("", NONE), |charge| (charge.model, charge.price_version));
@@ -270,26 +270,26 @@ fn parse(reply: &str, charged: Option<Nanos>) -> Result<AuthorizeReply, StoreErr
             if id.is_empty() || sealed.is_empty() {
                 return Err(unexpected_reply());
             }
-            Outcome::Charged {
+            AuthorizeOutcome::Charged {
                 estimate: charged.ok_or_else(unexpected_reply)?,
                 provider_key_id: id.to_owned(),
                 sealed: sealed.to_owned(),
             }
         }
-        "counted_in" => Outcome::DeniedUnrecorded {
+        "counted_in" => AuthorizeOutcome::DeniedUnrecorded {
             ends_ms: next()?.parse().map_err(|_| unexpected_reply())?,
             denial: Denial::from_reason(next()?).ok_or_else(unexpected_reply)?,
         },
-        "counted" => Outcome::Counted,
-        "runs_full" => Outcome::RunsFull,
-        "revoked" => Outcome::Revoked,
-        "other_plan" => Outcome::OtherPlan,
-        "lost_writes" | "no_account" => Outcome::Stale,
-        "known" => Outcome::KnownId,
-        "too_much" => Outcome::TooMuch,
-        reason => Outcome::Denied(Denial::from_reason(reason).ok_or_else(unexpected_reply)?),
+        "counted" => AuthorizeOutcome::Counted,
+        "runs_full" => AuthorizeOutcome::RunsFull,
+        "revoked" => AuthorizeOutcome::Revoked,
+        "other_plan" => AuthorizeOutcome::OtherPlan,
+        "lost_writes" | "no_account" => AuthorizeOutcome::Stale,
+        "known" => AuthorizeOutcome::KnownId,
+        "too_much" => AuthorizeOutcome::TooMuch,
+        reason => AuthorizeOutcome::Denied(Denial::from_reason(reason).ok_or_else(unexpected_reply)?),
     };
-    let view = AccountView {
+    let view = KnownAccount {
         generation,
         version,
         plan: rest.to_owned(),
@@ -304,14 +304,14 @@ mod tests {
 
     const ESTIMATE: Option<Nanos> = Nanos::new(9);
 
-    fn outcome(reply: &str) -> Option<Outcome> {
+    fn outcome(reply: &str) -> Option<AuthorizeOutcome> {
         parse(reply, ESTIMATE).ok().map(|answer| answer.outcome)
     }
 
     #[test]
     fn replies_are_read() {
         let answer = parse("ok 1 12 pk_1 c2VhbGVk a plan", ESTIMATE).unwrap();
-        let charged = Outcome::Charged {
+        let charged = AuthorizeOutcome::Charged {
             estimate: ESTIMATE.unwrap(),
             provider_key_id: "pk_1".to_owned(),
             sealed: "c2VhbGVk".to_owned(),
@@ -319,16 +319,19 @@ mod tests {
         assert_eq!(answer.outcome, charged);
         assert_eq!((answer.view.generation, answer.view.version), (1, 12));
         assert_eq!(answer.view.plan, "a plan");
-        assert_eq!(outcome("counted 1 2 free"), Some(Outcome::Counted));
-        assert_eq!(outcome("no_account 0 0 "), Some(Outcome::Stale));
+        assert_eq!(outcome("counted 1 2 free"), Some(AuthorizeOutcome::Counted));
+        assert_eq!(outcome("no_account 0 0 "), Some(AuthorizeOutcome::Stale));
         let answer = parse("counted_in 1 2 1795000060000 rate_limited a plan", ESTIMATE).unwrap();
-        let counted = Outcome::DeniedUnrecorded {
+        let counted = AuthorizeOutcome::DeniedUnrecorded {
             denial: Denial::RateLimited,
             ends_ms: 1_795_000_060_000,
         };
         assert_eq!((answer.outcome, answer.view.plan.as_str()), (counted, "a plan"));
-        assert_eq!(outcome("runs_full 1 2 free"), Some(Outcome::RunsFull));
-        assert_eq!(outcome("frozen 1 2 free"), Some(Outcome::Denied(Denial::Frozen)));
+        assert_eq!(outcome("runs_full 1 2 free"), Some(AuthorizeOutcome::RunsFull));
+        assert_eq!(
+            outcome("frozen 1 2 free"),
+            Some(AuthorizeOutcome::Denied(Denial::Frozen))
+        );
     }
 
     #[test]

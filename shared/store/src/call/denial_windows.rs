@@ -3,7 +3,7 @@
 
 pub mod script;
 
-use self::script::{Recorded, record};
+use self::script::{WindowRecorded, record};
 use crate::keys::{AccountKeys, Bucket};
 use crate::{Store, StoreError};
 use domain::denial::Denial;
@@ -19,7 +19,7 @@ const SCANS_MAX: usize = 200;
 
 /// Denials of one window so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedDenials {
     /// Field in the bucket's hash: `<end> <reason> <account> <agent> <key>`.
     pub field: String,
     /// When the window ends, in ms since 1970 on the store's clock.
@@ -36,7 +36,7 @@ pub struct Counted {
     pub count: u64,
 }
 
-impl Counted {
+impl CountedDenials {
     /// Parses a field and its value; `None` if malformed.
     pub fn parse(field: &str, count: &str) -> Option<Self> {
         let mut words = field.split(' ');
@@ -101,7 +101,7 @@ impl Counted {
 }
 
 /// Calls `found` for each unrecorded window of a bucket, within [`SCANS_MAX`] reads.
-async fn all(store: &Store, bucket: Bucket, mut found: impl FnMut(Counted)) -> Result<(), StoreError> {
+async fn all(store: &Store, bucket: Bucket, mut found: impl FnMut(CountedDenials)) -> Result<(), StoreError> {
     let key = bucket.counted_denials();
     let mut cursor = "0".to_owned();
     for _ in 0..SCANS_MAX {
@@ -109,7 +109,7 @@ async fn all(store: &Store, bucket: Bucket, mut found: impl FnMut(Counted)) -> R
         scan.arg(&key).arg(&cursor).arg("COUNT").arg(SCANNED);
         let (next, pairs): (String, Vec<(String, String)>) = store.command(&scan).await?;
         for (field, count) in pairs {
-            if let Some(counted) = Counted::parse(&field, &count) {
+            if let Some(counted) = CountedDenials::parse(&field, &count) {
                 found(counted);
             }
         }
@@ -136,7 +136,8 @@ pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, St
     .await?;
     let mut small = redis::cmd("HDEL");
     small.arg(bucket.counted_denials());
-    let (full, few): (Vec<Counted>, Vec<Counted>) = ended.into_iter().partition(|counted| counted.rest() > 0);
+    let (full, few): (Vec<CountedDenials>, Vec<CountedDenials>) =
+        ended.into_iter().partition(|counted| counted.rest() > 0);
     for few in few.chunks(SCANNED) {
         let mut gone = small.clone();
         for counted in few {
@@ -147,7 +148,7 @@ pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, St
     let (mut recorded, mut failed) = (0, None);
     for counted in &full {
         match record(store, counted).await {
-            Ok(outcome) => recorded += u64::from(outcome == Recorded::Done),
+            Ok(outcome) => recorded += u64::from(outcome == WindowRecorded::Done),
             Err(error) if error.is_server_failure() => return Err(error),
             Err(error) => failed = failed.or(Some(error)),
         }
@@ -156,7 +157,11 @@ pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, St
 }
 
 /// Finds the open window of `account` whose record will have the id `record_id`.
-pub async fn open(store: &Store, account: &str, record_id: &str) -> Result<Option<Counted>, StoreError> {
+pub async fn open(
+    store: &Store,
+    account: &str,
+    record_id: &str,
+) -> Result<Option<CountedDenials>, StoreError> {
     let ends_ms = end_of(record_id);
     let mut window = None;
     all(store, AccountKeys::new(account).bucket(), |counted| {
@@ -176,7 +181,7 @@ mod tests {
     #[test]
     fn only_valid_fields_are_read() {
         let field = "1795000060000 rate_limited acct_1 my-bot vk_1";
-        let counted = Counted::parse(field, "37").unwrap();
+        let counted = CountedDenials::parse(field, "37").unwrap();
         assert_eq!((counted.ends_ms, counted.rest()), (1_795_000_060_000, 27));
         assert_eq!(
             (counted.agent.as_str(), counted.key_id.as_str()),
@@ -184,7 +189,7 @@ mod tests {
         );
         assert_eq!(counted.entry().unwrap().data["count"], json!(27));
         assert_eq!(
-            Counted::parse(field, "10").unwrap().entry(),
+            CountedDenials::parse(field, "10").unwrap().entry(),
             None,
             "each has its own"
         );
@@ -196,7 +201,7 @@ mod tests {
             ("1 rate_limited acct_1 my-bot", "1"),
             ("1 rate_limited acct_1 my-bot vk_1 more", "1"),
         ] {
-            assert_eq!(Counted::parse(field, count), None, "{field}");
+            assert_eq!(CountedDenials::parse(field, count), None, "{field}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Twin of `extend.lua`: raises the estimate of an open hold while its call is in flight.
 
-use crate::call::authorize::AccountView;
+use crate::call::authorize::KnownAccount;
 use crate::call::hold::{AsOf, HoldKeys, HoldName};
 use crate::script::change::CAP;
 use crate::script::script;
@@ -32,7 +32,7 @@ pub struct Extend<'a> {
     /// Id of the call's virtual key.
     pub key_id: &'a str,
     /// Last known version and plan of the account.
-    pub view: &'a AccountView,
+    pub view: &'a KnownAccount,
     /// Limits of the plan in `view`; only tracked USD per month is used here.
     pub plan: &'a Plan,
     /// Charged estimate.

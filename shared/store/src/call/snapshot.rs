@@ -43,7 +43,7 @@ pub struct SnapshotQuery<'a> {
 
 /// State that a call or spend would be checked against.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct CallSnapshot {
     /// In ms since 1970, on the store's clock.
     pub at_ms: u64,
     /// Name of the account's plan.
@@ -112,7 +112,7 @@ pub struct KeySnapshot {
 }
 
 /// Reply of the script, as its head describes.
-type Reply = (
+type SnapshotReply = (
     Vec<i64>,
     Vec<Option<String>>,
     Vec<Option<String>>,
@@ -124,7 +124,7 @@ type Reply = (
 
 impl SnapshotQuery<'_> {
     /// Executes the script; `None` if the account does not exist.
-    pub async fn read(&self, store: &Store) -> Result<Option<Snapshot>, StoreError> {
+    pub async fn read(&self, store: &Store) -> Result<Option<CallSnapshot>, StoreError> {
         let account = self.realm.keys();
         let key_id = self.key_id.unwrap_or_default();
         let run = self.run.unwrap_or_default();
@@ -148,7 +148,7 @@ impl SnapshotQuery<'_> {
             provider_key_id: &keys::provider_key_id_field(self.provider),
             provider_key_sealed: &keys::provider_key_sealed_field(self.provider),
         };
-        let reply: Reply = store
+        let reply: SnapshotReply = store
             .script(&SNAPSHOT, &keys.into_values(), &args.into_values())
             .await?;
         if reply.0.is_empty() {
@@ -162,8 +162,8 @@ impl SnapshotQuery<'_> {
 
     fn parse(
         &self,
-        (numbers, account, agent, run_spent, requests, owner, records): Reply,
-    ) -> Option<Snapshot> {
+        (numbers, account, agent, run_spent, requests, owner, records): SnapshotReply,
+    ) -> Option<CallSnapshot> {
         let [at_ms, exists, has_provider_key, older_keys, left] = numbers.try_into().ok()?;
         let [plan, account @ ..]: [Option<String>; 9] = account.try_into().ok()?;
         let [runs, run_is_known, intents, text_bytes, transactions] = records.try_into().ok()?;
@@ -177,7 +177,7 @@ impl SnapshotQuery<'_> {
                 resets_at_ms: u64::try_from(left).ok().map(|left| at_ms + left),
             }),
         };
-        Some(Snapshot {
+        Some(CallSnapshot {
             at_ms,
             plan: plan?,
             agent_exists: exists == 1,

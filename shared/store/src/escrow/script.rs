@@ -91,7 +91,7 @@ pub enum CallOutcome<T> {
     /// Executed by this call.
     Done(T),
     /// Refused; an intent records it.
-    Blocked(Blocked),
+    Blocked(EscrowBlocked),
     /// The caller's idempotency key already has a record; nothing changed.
     Known,
     /// The receiving wallet's balance would exceed its maximum; nothing changed.
@@ -100,7 +100,7 @@ pub enum CallOutcome<T> {
 
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blocked {
+pub struct EscrowBlocked {
     /// Id of the stored intent.
     pub intent: String,
     /// Why.
@@ -161,7 +161,7 @@ async fn keep_blocked<T>(
     requester: &Requester<'_>,
     new: &NewIntent<'_>,
     event: AuditEvent<'_>,
-    refusal: Blocked,
+    refusal: EscrowBlocked,
 ) -> Result<CallOutcome<T>, StoreError> {
     let realm = requester.scope.realm();
     let keys = BlockedKeys {

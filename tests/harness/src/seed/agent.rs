@@ -12,7 +12,7 @@ use domain::plan::{DEFAULT_PLANS, Plans};
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::HashMap;
 use std::time::Duration;
-use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
+use store::call::authorize::{Authorize, AuthorizeOutcome, Charge, KnownAccount};
 use store::call::hold::HoldName;
 use store::keys;
 use store::lookup::VirtualKeyOwner;
@@ -226,9 +226,9 @@ impl SeedAgent {
             allow_id: mint(IdKind::Allow),
         };
         let plans = Plans::parse(DEFAULT_PLANS).expect("the plans");
-        let view = AccountView {
+        let view = KnownAccount {
             plan: self.fields(&self.account.keys.record()).await["plan"].clone(),
-            ..AccountView::default()
+            ..KnownAccount::default()
         };
         let charge = Charge {
             estimate: Some(Nanos::new(estimate).expect("an amount")),
@@ -249,7 +249,10 @@ impl SeedAgent {
             .execute(&name.keys(), &self.account.seed.store)
             .await
             .expect("a decision");
-        assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
+        assert!(
+            matches!(answer.outcome, AuthorizeOutcome::Charged { .. }),
+            "{answer:?}"
+        );
         name
     }
 

@@ -1,6 +1,6 @@
 //! Twin of `denial_window.lua`: writes the record of an ended rate window (decision D70).
 
-use crate::call::denial_windows::Counted;
+use crate::call::denial_windows::CountedDenials;
 use crate::script::change::{AuditEvent, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
@@ -21,7 +21,7 @@ script! {
 
 /// Outcome of recording a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recorded {
+pub enum WindowRecorded {
     /// The record is written and the count removed.
     Done,
     /// The window is still open on the store's clock; nothing changed.
@@ -32,7 +32,7 @@ pub enum Recorded {
 
 /// Writes the record of `counted`, which must hold more denials than have records of their own.
 /// Safe to retry.
-pub async fn record(store: &Store, counted: &Counted) -> Result<Recorded, StoreError> {
+pub async fn record(store: &Store, counted: &CountedDenials) -> Result<WindowRecorded, StoreError> {
     // Virtual keys have no test mode.
     let scope = Scope::live(&counted.account, &counted.key_id);
     let event = AuditEvent::new(KIND, counted.data()).with_agent(counted.agent.as_str());
@@ -46,9 +46,9 @@ pub async fn record(store: &Store, counted: &Counted) -> Result<Recorded, StoreE
     };
     let mut reply = scope.execute(store, &DENIAL_WINDOW, event, keys, args).await?;
     match reply.word()?.as_str() {
-        "recorded" => Ok(Recorded::Done),
-        "early" => Ok(Recorded::Early),
-        "changed" | "no_account" => Ok(Recorded::Changed),
+        "recorded" => Ok(WindowRecorded::Done),
+        "early" => Ok(WindowRecorded::Early),
+        "changed" | "no_account" => Ok(WindowRecorded::Changed),
         _ => reply.unexpected(),
     }
 }

@@ -2,7 +2,7 @@
 //! unused number.
 
 use super::outbound_transfer::deliver_now;
-use super::{Blocked, CallOutcome, Requester, facts, keep_blocked, listing};
+use super::{CallOutcome, EscrowBlocked, Requester, facts, keep_blocked, listing};
 use crate::escrow::Party;
 use crate::intent::NewIntent;
 use crate::keys::{Bucket, Series};
@@ -98,7 +98,7 @@ impl NewEscrow<'_> {
         store: &Store,
         requester: &Requester<'_>,
     ) -> Result<CallOutcome<CreatedEscrow>, StoreError> {
-        let refusal = Blocked {
+        let refusal = EscrowBlocked {
             intent: requester.once.id.clone(),
             reason: Reason::WalletClosed,
             status: None,

@@ -1,7 +1,7 @@
 //! Funds an escrow: moves the payer's money into it. From then on it is open for the wallets of the payer's account:
 //! an escrow that another account pays does not keep its payee's agent from being deleted.
 
-use super::{Blocked, CallOutcome, Requester, facts_of, mint_transaction, request_of};
+use super::{CallOutcome, EscrowBlocked, Requester, facts_of, mint_transaction, request_of};
 use crate::escrow::{Escrow, EscrowStatus};
 use crate::script::change::{
     AuditEvent, BUDGET, CAUSED, INTENT, INTENT_BUDGET, KEPT_TEXT, LOW_BALANCE, MONEY,
@@ -57,7 +57,7 @@ pub async fn fund(
     let mut reply = execute(store, requester, escrow, closed).await?;
     match reply.word()?.as_str() {
         "settled" => reply.nanos().map(CallOutcome::Done),
-        "blocked" => Ok(CallOutcome::Blocked(Blocked {
+        "blocked" => Ok(CallOutcome::Blocked(EscrowBlocked {
             reason: reply.parsed(Reason::parse)?,
             intent: reply.word()?,
             status: Some(reply.parsed(EscrowStatus::parse)?),

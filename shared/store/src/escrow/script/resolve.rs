@@ -4,7 +4,8 @@
 use super::outbound_transfer::{OutboundTransfer, RESOLVED, deliver_now, deliver_pending, has_payee_room};
 use super::step::{EscrowStep, Stepped};
 use super::{
-    Blocked, CallOutcome, RESOLVE, Requester, claim, facts_of, keep_blocked, mint_transaction, request_of,
+    CallOutcome, EscrowBlocked, RESOLVE, Requester, claim, facts_of, keep_blocked, mint_transaction,
+    request_of,
 };
 use crate::audit::OPERATOR;
 use crate::escrow::{Escrow, EscrowStatus};
@@ -187,7 +188,7 @@ async fn keep_refused(
     requester: &Requester<'_>,
     escrow: &Escrow,
     intent: NewIntent<'_>,
-    (verdict, refusal): (PartyDecision<'_>, Blocked),
+    (verdict, refusal): (PartyDecision<'_>, EscrowBlocked),
 ) -> Result<CallOutcome<()>, StoreError> {
     let event = AuditEvent::new(verdict.audit(), facts_of(escrow, Some(&refusal.intent)))
         .with_agent(escrow.payee.agent());

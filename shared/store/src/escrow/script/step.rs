@@ -1,6 +1,6 @@
 //! One execution of `escrow/resolve.lua` in the payer's account.
 
-use super::{Blocked, Requester, facts_of};
+use super::{EscrowBlocked, Requester, facts_of};
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::keys::USER;
@@ -68,8 +68,8 @@ pub(crate) enum Stepped {
     Won,
     Known,
     /// It decided before, with its intent in another account; the refusal if that intent is archived.
-    Again(Blocked),
-    Refused(Blocked),
+    Again(EscrowBlocked),
+    Refused(EscrowBlocked),
     /// The escrow is not disputed.
     WrongState(EscrowStatus),
     TooMuch,
@@ -211,9 +211,9 @@ impl EscrowStep<'_> {
 }
 
 /// Reads why the step was refused.
-fn refusal(reply: &mut ScriptReply) -> Result<Blocked, StoreError> {
+fn refusal(reply: &mut ScriptReply) -> Result<EscrowBlocked, StoreError> {
     let status = reply.parsed(EscrowStatus::parse)?;
-    Ok(Blocked {
+    Ok(EscrowBlocked {
         reason: reply.parsed(Reason::parse)?,
         intent: reply.word()?,
         status: Some(status),
