@@ -15,7 +15,7 @@ use history::trail::Trail;
 use serde_json::{Map, Value, json};
 use settings::load_from;
 use std::time::Duration;
-use store::audit::chain::Filter;
+use store::audit::chain::EntryFilter;
 use store::page::Page;
 
 /// The entries of an export, after checking that every one is linked to the one before, as a stranger would.
@@ -169,7 +169,7 @@ async fn agree_with_a_scan(store: &Store, account: &SeedAccount, writer: &AuditW
         .flat_map(|agent| kinds.iter().map(move |kind| (*agent, *kind)))
     {
         for (from_ms, to_ms) in spans {
-            let filter = Filter {
+            let filter = EntryFilter {
                 agent,
                 kind,
                 from_ms,

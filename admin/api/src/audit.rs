@@ -23,7 +23,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::audit::chain::Filter;
+use store::audit::chain::EntryFilter;
 use store::audit::checkpoint_key;
 use store::keys::Realm;
 use telemetry::error_chain;
@@ -81,7 +81,7 @@ pub async fn list(call: Call) -> Answer {
     }
     let paging = paging(&call, &query)?;
     let TimeRange { from_ms, to_ms } = TimeRange::from_query(&query)?;
-    let filter = Filter {
+    let filter = EntryFilter {
         agent: query.get("agentId").map(String::as_str),
         kind: query.get("type").map(String::as_str),
         from_ms,

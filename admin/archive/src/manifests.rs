@@ -67,7 +67,7 @@ mod tests {
     use domain::entry::Entry;
     use domain::mode::Mode;
     use settings::load_from;
-    use store::audit::chain::Head;
+    use store::audit::chain::ChainHead;
 
     #[tokio::test]
     async fn a_manifest_is_held_against_its_segment_and_made_again_from_it() {
@@ -77,7 +77,7 @@ mod tests {
         let archive = Archive::at(ArchiveLocation::from_settings(&settings).unwrap());
         let line = br#"1 5 D frozen allow_01KAH3V9J80123456780000000 1 ,,,,,, acct_1 bot - vk_1 p m"#;
         let realm = Realm::new("acct_1", Mode::Live);
-        let mut draft = Draft::behind(Head::default(), 10);
+        let mut draft = Draft::behind(ChainHead::default(), 10);
         draft
             .add(&Entry::from_line(1, line).seal(GENESIS).unwrap())
             .unwrap();

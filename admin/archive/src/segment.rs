@@ -10,7 +10,7 @@ pub use opened::{Segment, decompress};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use store::audit::chain::Filter;
+use store::audit::chain::EntryFilter;
 use store::audit::decisions;
 use store::keys::Realm;
 
@@ -86,7 +86,7 @@ impl Descriptor {
     }
 
     /// Returns whether all, some (`None`) or no entries are in the filter's time span.
-    pub fn within(&self, filter: Filter<'_>) -> Option<bool> {
+    pub fn within(&self, filter: EntryFilter<'_>) -> Option<bool> {
         let (from_ms, to_ms) = (filter.from_ms.unwrap_or(0), filter.to_ms.unwrap_or(u64::MAX));
         if self.from_ms >= from_ms && self.to_ms < to_ms {
             return Some(true);

@@ -7,8 +7,8 @@ use super::segment::{Built, Draft};
 use crate::handle::{Archive, damaged, failed};
 use sha2::{Digest, Sha256};
 use store::StoreError;
-use store::audit::archive::{Archived, RemovalOutcome};
-use store::audit::chain::{Chain, Head};
+use store::audit::archive::{ArchivedEntries, RemovalOutcome};
+use store::audit::chain::{Chain, ChainHead};
 use store::audit::decisions;
 
 /// Number of entries read from the store at once.
@@ -43,7 +43,7 @@ impl Archive {
 
     async fn let_go(&self, chain: &Chain<'_>, built: &Built) -> Result<u64, StoreError> {
         let text = serde_json::to_string(&built.descriptor).map_err(failed)?;
-        let archived = Archived {
+        let archived = ArchivedEntries {
             first: built.descriptor.first,
             count: built.descriptor.entries,
             hash: built.hash,
@@ -101,7 +101,7 @@ impl Archive {
 
 /// Returns the segment that all archivers write: `built`, or the one that another archiver claimed earlier. `None` if
 /// its entries have left the store, or if the claim changes meanwhile.
-async fn claimed(chain: &Chain<'_>, before: Head, built: Built) -> Result<Option<Built>, StoreError> {
+async fn claimed(chain: &Chain<'_>, before: ChainHead, built: Built) -> Result<Option<Built>, StoreError> {
     let (first, last) = (built.descriptor.first, built.descriptor.last);
     let Some(agreed) = chain.claim_segment(first, last, None).await? else {
         return Ok(None);
@@ -122,7 +122,7 @@ async fn claimed(chain: &Chain<'_>, before: Head, built: Built) -> Result<Option
 /// Builds the segment after `before`; `None` if there are no entries.
 async fn build(
     chain: &Chain<'_>,
-    before: Head,
+    before: ChainHead,
     last: u64,
     entries_max: usize,
 ) -> Result<Option<Built>, StoreError> {
@@ -133,7 +133,12 @@ async fn build(
 }
 
 /// Creates the segment after `before`.
-async fn draft(chain: &Chain<'_>, before: Head, last: u64, entries_max: usize) -> Result<Draft, StoreError> {
+async fn draft(
+    chain: &Chain<'_>,
+    before: ChainHead,
+    last: u64,
+    entries_max: usize,
+) -> Result<Draft, StoreError> {
     let mut draft = Draft::behind(before, entries_max);
     loop {
         let next = draft.next();

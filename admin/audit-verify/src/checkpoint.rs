@@ -9,7 +9,7 @@ use domain::checkpoint::{Checkpoint, CheckpointEnd, hash_of_none, origin};
 use domain::entry::Entry;
 use history::trail::Trail;
 use store::StoreError;
-use store::audit::chain::Head;
+use store::audit::chain::ChainHead;
 use store::keys::Realm;
 
 /// Folder of the archive with the checkpoints of all trails, a folder for each account.
@@ -176,7 +176,7 @@ pub fn size_of<'a>(folder: &str, path: &'a str) -> Option<(u64, &'a str)> {
 
 /// Seals a trail, and returns its end if the trail still contains the last checkpoint: only such an end may be signed.
 /// The checkpoint must be read before, since other servers advance it with entries that are sealed meanwhile.
-pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, NotSigned> {
+pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<ChainHead, NotSigned> {
     let head = trail.seal().await?;
     let Some(last) = last else {
         return Ok(head);
@@ -198,9 +198,9 @@ pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, N
 pub async fn earlier(
     trail: &Trail<'_>,
     last: Option<&Checkpoint>,
-    head: Head,
+    head: ChainHead,
     size: u64,
-) -> Result<Option<Head>, NotSigned> {
+) -> Result<Option<ChainHead>, NotSigned> {
     if size == head.seq {
         return Ok(Some(head));
     }
@@ -232,7 +232,7 @@ pub async fn earlier(
 }
 
 /// Returns the checkpoint of a trail with this end.
-pub fn of_head(realm: &Realm, head: Head) -> Checkpoint {
+pub fn of_head(realm: &Realm, head: ChainHead) -> Checkpoint {
     Checkpoint {
         origin: origin(realm.account(), realm.mode()),
         size: head.seq,
@@ -243,7 +243,7 @@ pub fn of_head(realm: &Realm, head: Head) -> Checkpoint {
 
 /// Returns the checkpoint of an earlier state of a trail, which ended at `then`. It also contains the present end, if
 /// the trail has grown: an attacker who replaces a later checkpoint by it cannot hide that there were more entries.
-pub fn of_earlier(realm: &Realm, then: Head, now: Head) -> Checkpoint {
+pub fn of_earlier(realm: &Realm, then: ChainHead, now: ChainHead) -> Checkpoint {
     let later = of_head(realm, now).end();
     let then = of_head(realm, then);
     Checkpoint {
@@ -253,16 +253,16 @@ pub fn of_earlier(realm: &Realm, then: Head, now: Head) -> Checkpoint {
 }
 
 /// Returns the end of the trail when it had `size` entries; `None` if it has fewer.
-pub async fn head_at(trail: &Trail<'_>, size: u64) -> Result<Option<Head>, StoreError> {
+pub async fn head_at(trail: &Trail<'_>, size: u64) -> Result<Option<ChainHead>, StoreError> {
     if size == 0 {
-        return Ok(Some(Head::default()));
+        return Ok(Some(ChainHead::default()));
     }
     let entries = trail.read(size).await?;
     let last = entries.first().filter(|entry| {
         let entry = Entry::from_json(&entry.json);
         entry.is_some_and(|entry| entry.seq == size)
     });
-    Ok(last.map(|entry| Head {
+    Ok(last.map(|entry| ChainHead {
         seq: size,
         hash: Some(entry.hash),
     }))

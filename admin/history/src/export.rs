@@ -5,7 +5,7 @@ use archive::Archive;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, stream};
 use std::sync::Arc;
-use store::audit::chain::Head;
+use store::audit::chain::ChainHead;
 use store::keys::Realm;
 use store::{Store, StoreError};
 
@@ -35,7 +35,7 @@ pub struct Export {
     /// Number of the entry before the first.
     pub after: u64,
     /// End of the trail when the export began; later entries are not included.
-    pub head: Head,
+    pub head: ChainHead,
 }
 
 /// Progress of an export.

@@ -8,7 +8,7 @@ use archive::Archive;
 use domain::denial_window;
 use domain::entry::{Entry, Sealed};
 use std::collections::{BTreeSet, HashMap};
-use store::audit::chain::{Backwards, Chain, Filter, Head, LiveNumbers, Row};
+use store::audit::chain::{Backwards, Chain, ChainHead, EntryFilter, LiveEntries, LiveNumbers};
 use store::keys::Realm;
 use store::page::{Page, Part, Start};
 use store::{Store, StoreError};
@@ -33,13 +33,13 @@ impl<'a> Trail<'a> {
     }
 
     /// Seals all events until now. Returns the end of the trail.
-    pub async fn seal(&self) -> Result<Head, StoreError> {
+    pub async fn seal(&self) -> Result<ChainHead, StoreError> {
         self.chain.seal().await
     }
 
     /// Seals all events up to entry `goal`, however many wait. Returns the end of the trail, which is before `goal`
     /// only where a line cannot be sealed.
-    pub async fn seal_until(&self, goal: u64) -> Result<Head, StoreError> {
+    pub async fn seal_until(&self, goal: u64) -> Result<ChainHead, StoreError> {
         self.chain.seal_until(goal).await
     }
 
@@ -48,7 +48,7 @@ impl<'a> Trail<'a> {
     ///
     /// # Errors
     /// [`StoreError`]; [`StoreError::Archive`] if a required segment is missing or damaged.
-    pub async fn list(&self, filter: Filter<'_>, page: Page<'_>) -> Result<Part<Sealed>, StoreError> {
+    pub async fn list(&self, filter: EntryFilter<'_>, page: Page<'_>) -> Result<Part<Sealed>, StoreError> {
         self.seal().await?;
         let many = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let (before, skip) = match page.start {
@@ -106,8 +106,8 @@ impl<'a> Trail<'a> {
     /// Like [`read`](Self::read), only from the store; `None` if the first entry was archived.
     pub async fn read_live(&self, first: u64) -> Result<Option<Vec<Sealed>>, StoreError> {
         match self.chain.row(first.max(1), READ_BATCH).await? {
-            Row::Live(entries) => Ok(Some(entries)),
-            Row::Archived => Ok(None),
+            LiveEntries::Live(entries) => Ok(Some(entries)),
+            LiveEntries::Archived => Ok(None),
         }
     }
 
@@ -173,7 +173,7 @@ impl<'a> Trail<'a> {
     }
 
     /// Returns the number of matching entries.
-    async fn count_of(&self, filter: Filter<'_>) -> Result<u64, StoreError> {
+    async fn count_of(&self, filter: EntryFilter<'_>) -> Result<u64, StoreError> {
         let nothing = Backwards {
             before: u64::MAX,
             skip: 0,
@@ -239,7 +239,7 @@ impl<'a> Trail<'a> {
     /// Reads at most `count` consecutive entries from `first` on, at least one unless `first` is after the end.
     async fn row(&self, first: u64, count: u64) -> Result<Vec<Sealed>, StoreError> {
         for _ in 0..ATTEMPTS {
-            if let Row::Live(entries) = self.chain.row(first, count).await? {
+            if let LiveEntries::Live(entries) = self.chain.row(first, count).await? {
                 return Ok(entries);
             }
             if let Some(entries) = self.archived_row(first, count).await? {

@@ -11,7 +11,7 @@ use harness::text;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use store::account::refused;
-use store::audit::archive::{Archived, RemovalOutcome};
+use store::audit::archive::{ArchivedEntries, RemovalOutcome};
 use store::audit::chain::Chain;
 use store::audit::reseal_checkpoint_key;
 use store::call::authorize::KnownAccount;
@@ -124,7 +124,7 @@ impl Person {
             (name(None, frozen), ARCHIVED),
             (name(Some(AGENT), frozen), ARCHIVED),
         ]);
-        let archived = Archived {
+        let archived = ArchivedEntries {
             first: 1,
             count: ARCHIVED,
             hash: [b'x'; 32],

@@ -9,7 +9,7 @@ use harness::{Admin, AdminOptions, Caller};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use store::StoreError;
-use store::audit::chain::Filter;
+use store::audit::chain::EntryFilter;
 use store::page::Page;
 
 /// 30 entries, of which 20 are archived; the files of the first segment.
@@ -43,7 +43,7 @@ async fn noticed(fixture: &Fixture, id: &str, segment_is_bad: bool) {
         );
         named(trail.read(5).await, "000000000001-000000000010.jsonl.zst");
         named(trail.decision(id).await, "000000000001-000000000010.jsonl.zst");
-        let across = Filter {
+        let across = EntryFilter {
             from_ms: Some(fixture.at_ms(3)),
             ..EVERYTHING
         };

@@ -9,7 +9,7 @@ use history::trail::Trail;
 use serde_json::Value;
 use settings::load_from;
 use std::path::Path;
-use store::audit::chain::{Chain, Filter};
+use store::audit::chain::{Chain, EntryFilter};
 use store::page::Page;
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ const APPEND: &str = "local seq = redis.call('HINCRBY', KEYS[1], 'live_audit_seq
 pub const AGENTS: [&str; 3] = ["ann", "bob", "carl"];
 /// Time between two lines, in milliseconds.
 pub const STEP_MS: u64 = 20_000;
-pub const EVERYTHING: Filter<'static> = Filter {
+pub const EVERYTHING: EntryFilter<'static> = EntryFilter {
     agent: None,
     kind: None,
     from_ms: None,
@@ -98,7 +98,7 @@ impl Fixture {
         forgetting.unwrap();
     }
 
-    pub async fn list(&self, filter: Filter<'_>, offset: usize, limit: usize) -> (Vec<Sealed>, u64) {
+    pub async fn list(&self, filter: EntryFilter<'_>, offset: usize, limit: usize) -> (Vec<Sealed>, u64) {
         let page = Page::at(offset, limit);
         let part = self.trail().list(filter, page).await.unwrap();
         (part.records, part.total)
@@ -107,7 +107,7 @@ impl Fixture {
     /// The list of a filter by cursor, in pages of `limit`. Calls `between` before each page but the first.
     pub async fn pages(
         &self,
-        filter: Filter<'_>,
+        filter: EntryFilter<'_>,
         limit: usize,
         between: impl AsyncFn(usize),
     ) -> Vec<Vec<Sealed>> {

@@ -5,7 +5,7 @@ use archive::segment::{Descriptor, Manifest, Segment};
 use domain::entry::{Entry, Sealed};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use store::audit::chain::Filter;
+use store::audit::chain::EntryFilter;
 
 pub const KINDS: [&str; 4] = [
     "agent.frozen",
@@ -15,7 +15,7 @@ pub const KINDS: [&str; 4] = [
 ];
 
 /// Every filter: agent, type, and spans of time whose ends lie on, before and between lines.
-fn filters(fixture: &Fixture, count: u64) -> Vec<Filter<'static>> {
+fn filters(fixture: &Fixture, count: u64) -> Vec<EntryFilter<'static>> {
     let edges = [0, 1, count / 3, count / 2, count - 1, count + 5];
     let mut spans = vec![(None, None)];
     for (at, from) in edges.iter().enumerate() {
@@ -37,7 +37,7 @@ fn filters(fixture: &Fixture, count: u64) -> Vec<Filter<'static>> {
             .map(|kind| Some(*kind))
             .chain([None, Some("nothing")])
         {
-            all.extend(spans.iter().map(|(from_ms, to_ms)| Filter {
+            all.extend(spans.iter().map(|(from_ms, to_ms)| EntryFilter {
                 agent,
                 kind,
                 from_ms: *from_ms,
@@ -58,7 +58,7 @@ fn opened(all: &[Sealed]) -> Vec<(Sealed, Entry)> {
 }
 
 /// Entries that match a filter, computed by hand.
-fn expected(all: &[(Sealed, Entry)], filter: Filter<'_>) -> Vec<Sealed> {
+fn expected(all: &[(Sealed, Entry)], filter: EntryFilter<'_>) -> Vec<Sealed> {
     let fits = |entry: &Entry| {
         filter
             .agent

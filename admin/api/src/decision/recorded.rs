@@ -1,7 +1,7 @@
 //! An entry of a decision in the audit trail, with its hash.
 
 use domain::entry::{Entry, Sealed};
-use store::audit::chain::Head;
+use store::audit::chain::ChainHead;
 
 /// An entry and its hash, as text.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(super) struct Recorded {
 impl Recorded {
     pub(super) fn from_sealed(sealed: &Sealed) -> Option<Self> {
         let entry = Entry::from_json(&sealed.json)?;
-        let head = Head {
+        let head = ChainHead {
             seq: entry.seq,
             hash: Some(sealed.hash),
         };

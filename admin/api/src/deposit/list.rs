@@ -8,7 +8,7 @@ use crate::state::Call;
 use domain::entry::Sealed;
 use endpoint::{Answer, Problem, Reply};
 use serde::Deserialize;
-use store::audit::chain::Filter;
+use store::audit::chain::EntryFilter;
 use store::deposit::{Deposit, DepositState};
 use store::filtered_page::FilteredPage;
 use store::page::{Page, Part, Start};
@@ -66,7 +66,7 @@ async fn search(
         Start::Offset(offset) => (offset, None),
         Start::After(position) => (0, Some(position.to_owned())),
     };
-    let filter = Filter {
+    let filter = EntryFilter {
         agent: None,
         kind: Some(REQUESTED),
         from_ms: None,

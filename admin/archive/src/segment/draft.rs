@@ -7,7 +7,7 @@ use domain::timestamp::ms_from_iso;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use store::audit::archive::{LISTS_MAX, ListName};
-use store::audit::chain::Head;
+use store::audit::chain::ChainHead;
 use store::audit::decisions;
 use store::keys::Realm;
 
@@ -19,7 +19,7 @@ const CONTENT_MAX: usize = 32 << 20;
 /// Entries for a segment.
 #[derive(Debug)]
 pub struct Draft {
-    before: Head,
+    before: ChainHead,
     entries_max: usize,
     entries: usize,
     hash: Option<[u8; 32]>,
@@ -50,7 +50,7 @@ pub struct Built {
 
 impl Draft {
     /// Creates a segment for the entries after `before`, at most `entries_max`.
-    pub const fn behind(before: Head, entries_max: usize) -> Self {
+    pub const fn behind(before: ChainHead, entries_max: usize) -> Self {
         Self {
             before,
             entries_max,

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Read;
-use store::audit::chain::{Backwards, Filter};
+use store::audit::chain::{Backwards, EntryFilter};
 use store::audit::decisions;
 
 /// The parsed fields of a line.
@@ -116,7 +116,7 @@ impl Segment {
     }
 
     /// Returns the matching entries within `part`, oldest first, with their numbers, and whether there are older ones.
-    pub fn matching(&self, filter: Filter<'_>, part: Backwards) -> (Vec<(u64, Sealed)>, bool) {
+    pub fn matching(&self, filter: EntryFilter<'_>, part: Backwards) -> (Vec<(u64, Sealed)>, bool) {
         let matching = self.rows_matching(filter);
         let least = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let below = matching.partition_point(|(seq, _)| *seq < part.before);
@@ -129,12 +129,12 @@ impl Segment {
     }
 
     /// Returns the number of matching entries.
-    pub fn count(&self, filter: Filter<'_>) -> u64 {
+    pub fn count(&self, filter: EntryFilter<'_>) -> u64 {
         self.rows_matching(filter).len() as u64
     }
 
     /// Returns the rows that match, oldest first, with the numbers of their entries.
-    fn rows_matching(&self, filter: Filter<'_>) -> Vec<(u64, &Row)> {
+    fn rows_matching(&self, filter: EntryFilter<'_>) -> Vec<(u64, &Row)> {
         let number = |name: Option<&str>| name.map(|name| self.names.get(name).copied());
         let (agent, kind) = (number(filter.agent), number(filter.kind));
         let rows = (self.first..).zip(&self.rows);

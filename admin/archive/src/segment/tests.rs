@@ -5,7 +5,7 @@ use domain::chain::GENESIS;
 use domain::entry::{Entry, Sealed};
 use domain::mode::Mode;
 use store::audit::archive::LISTS_MAX;
-use store::audit::chain::Head;
+use store::audit::chain::ChainHead;
 
 fn realm() -> Realm {
     Realm::new("acct_1", Mode::Live)
@@ -29,7 +29,7 @@ fn chain(agents: impl Iterator<Item = String>, text: &str) -> Vec<Sealed> {
 }
 
 fn filled(entries: &[Sealed], entries_max: usize) -> Draft {
-    let mut draft = Draft::behind(Head::default(), entries_max);
+    let mut draft = Draft::behind(ChainHead::default(), entries_max);
     for entry in entries {
         if !draft.add(entry).unwrap() {
             break;
@@ -93,7 +93,7 @@ fn the_same_entries_give_the_same_bytes_and_others_are_refused() {
     assert_eq!(opened.from(1, 100), entries[..7]);
     assert_eq!(opened.from(6, 1), entries[5..6]);
     assert_eq!((one.descriptor.from_ms, one.descriptor.to_ms), (1000, 7000));
-    let mut draft = Draft::behind(Head::default(), 7);
+    let mut draft = Draft::behind(ChainHead::default(), 7);
     assert_eq!(draft.add(&entries[1]), None, "it is not the next one");
     assert!(draft.build(&realm()).unwrap().is_none());
     let manifest = Manifest::open(&one.descriptor, &one.manifest).unwrap();

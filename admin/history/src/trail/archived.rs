@@ -7,7 +7,7 @@ use domain::entry::Sealed;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::sync::Arc;
 use store::StoreError;
-use store::audit::chain::{Backwards, Filter};
+use store::audit::chain::{Backwards, EntryFilter};
 use store::audit::decisions;
 
 /// Number of manifests read concurrently.
@@ -18,7 +18,7 @@ impl Trail<'_> {
     /// were archived meanwhile.
     pub(super) async fn archived_total(
         &self,
-        filter: Filter<'_>,
+        filter: EntryFilter<'_>,
         end: u64,
     ) -> Result<Option<u64>, StoreError> {
         if end == 0 {
@@ -39,7 +39,7 @@ impl Trail<'_> {
     /// returns whether there may be older ones.
     pub(super) async fn archived_page(
         &self,
-        filter: Filter<'_>,
+        filter: EntryFilter<'_>,
         end: u64,
         part: Backwards,
     ) -> Result<(Vec<(u64, Sealed)>, bool), StoreError> {
@@ -103,7 +103,7 @@ impl Trail<'_> {
     }
 
     /// Counts the matching entries of a segment.
-    async fn count(&self, segment: &Arc<Descriptor>, filter: Filter<'_>) -> Result<u64, StoreError> {
+    async fn count(&self, segment: &Arc<Descriptor>, filter: EntryFilter<'_>) -> Result<u64, StoreError> {
         let whole = segment.count(filter.agent, filter.kind);
         match segment.within(filter) {
             Some(true) => Ok(whole),
@@ -125,6 +125,6 @@ impl Trail<'_> {
 }
 
 /// Returns whether a segment may have matching entries.
-pub(super) fn may_match(segment: &Descriptor, filter: Filter<'_>) -> bool {
+pub(super) fn may_match(segment: &Descriptor, filter: EntryFilter<'_>) -> bool {
     segment.count(filter.agent, filter.kind) > 0 && segment.within(filter) != Some(false)
 }

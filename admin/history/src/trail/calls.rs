@@ -13,7 +13,7 @@ use domain::entry::{Entry, Sealed};
 use std::collections::HashMap;
 use std::fmt;
 use store::StoreError;
-use store::audit::chain::{Backwards, Filter, LateNumbers};
+use store::audit::chain::{Backwards, EntryFilter, LateNumbers};
 
 /// Maximum number of entries that one step reads.
 pub const STEP_MAX: usize = 500;
@@ -106,8 +106,8 @@ impl fmt::Display for CallsPosition {
 
 impl<'a> CallSelection<'a> {
     /// Returns the filter for one of its types.
-    fn filter(&self, kind: &'static str) -> Filter<'a> {
-        Filter {
+    fn filter(&self, kind: &'static str) -> EntryFilter<'a> {
+        EntryFilter {
             agent: self.agent,
             kind: Some(kind),
             from_ms: self.from_ms,
@@ -291,7 +291,7 @@ impl Trail<'_> {
         let mut left = count;
         for segment in self.up_to(end).await?.into_iter().rev() {
             let kinds = selection.kinds.iter().map(|kind| selection.filter(kind));
-            let filters: Vec<Filter<'_>> = kinds.filter(|filter| may_match(&segment, *filter)).collect();
+            let filters: Vec<EntryFilter<'_>> = kinds.filter(|filter| may_match(&segment, *filter)).collect();
             if segment.first >= before || filters.is_empty() {
                 continue;
             }
@@ -363,7 +363,7 @@ impl Trail<'_> {
 /// whether there are older ones.
 fn newest_of(
     segment: &Segment,
-    filters: &[Filter<'_>],
+    filters: &[EntryFilter<'_>],
     before: u64,
     count: u64,
 ) -> (Vec<(u64, Sealed)>, bool) {

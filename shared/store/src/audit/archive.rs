@@ -48,7 +48,7 @@ pub type ListName = (Option<String>, Option<String>);
 
 /// The oldest sealed entries, as written to a segment.
 #[derive(Debug)]
-pub struct Archived<'a> {
+pub struct ArchivedEntries<'a> {
     /// Number of the first entry.
     pub first: u64,
     /// Count of entries.
@@ -74,7 +74,7 @@ pub enum RemovalOutcome {
     Disagrees(String),
 }
 
-impl Archived<'_> {
+impl ArchivedEntries<'_> {
     /// Executes the script.
     ///
     /// # Errors

@@ -6,10 +6,10 @@ mod entries;
 mod live;
 
 pub use archived::{ArchiveBacklog, ArchivedCount};
-pub use live::{Backwards, Filter, LateNumbers, LiveNumbers, LiveSpan, Row};
+pub use live::{Backwards, EntryFilter, LateNumbers, LiveEntries, LiveNumbers, LiveSpan};
 
 use crate::account::ModeField;
-use crate::audit::seal::{Batch, SEAL_BATCH, SealedBatch};
+use crate::audit::seal::{HashedEntries, SEAL_BATCH, SealedBatch};
 use crate::audit::unreadable_lines;
 use crate::keys::Realm;
 use crate::read::Read;
@@ -25,7 +25,7 @@ const BATCHES_MAX: usize = 4000;
 
 /// The end of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Head {
+pub struct ChainHead {
     /// Count of entries.
     pub seq: u64,
     /// Hash of the last entry; `None` if there is none.
@@ -36,7 +36,7 @@ pub struct Head {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SealedTo {
     /// Last sealed entry.
-    pub end: Head,
+    pub end: ChainHead,
     /// Count of entries that this call sealed, and no other sealer.
     pub added: u64,
 }
@@ -54,16 +54,16 @@ struct BatchSealed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// Last archived entry.
-    pub archived: Head,
+    pub archived: ChainHead,
     /// Last sealed entry.
-    pub sealed: Head,
+    pub sealed: ChainHead,
     /// Number of the last line.
     pub lines: u64,
 }
 
 /// The count of entries from two sources that must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
+pub struct EntryCount {
     /// Number of lines, including archived ones.
     pub lines: u64,
     /// Number of the last entry in the account's record.
@@ -77,7 +77,7 @@ pub struct Chain<'a> {
     realm: Realm,
 }
 
-impl Head {
+impl ChainHead {
     /// Returns the hash as entries contain it.
     pub fn text(&self) -> String {
         self.hash.map_or_else(|| GENESIS.to_owned(), hex::encode)
@@ -113,14 +113,14 @@ impl<'a> Chain<'a> {
         ];
         type Found = ((Option<u64>, Option<Vec<u8>>), u64, u64, Option<Vec<u8>>);
         let ((seq, hash), lines, sealed, last): Found = self.store.read_atomically(&reads).await?;
-        let archived = Head {
+        let archived = ChainHead {
             seq: seq.unwrap_or(0),
             hash: hash.map(|hash| to_hash(&hash)).transpose()?,
         };
         let hash = last.as_ref().and_then(|hash| to_hash(hash).ok());
         let extent = Extent {
             archived,
-            sealed: Head {
+            sealed: ChainHead {
                 seq: archived.seq + sealed,
                 hash: hash.or(archived.hash),
             },
@@ -158,7 +158,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Reads both counts atomically.
-    pub async fn count(&self) -> Result<Count, StoreError> {
+    pub async fn count(&self) -> Result<EntryCount, StoreError> {
         let bucket = self.realm.bucket();
         let given = ModeField::AuditSeq.name(self.realm.mode());
         let reads = [
@@ -168,7 +168,7 @@ impl<'a> Chain<'a> {
         ];
         let (archived, lines, given): (Option<u64>, u64, Option<u64>) =
             self.store.read_atomically(&reads).await?;
-        Ok(Count {
+        Ok(EntryCount {
             lines: archived.unwrap_or(0) + lines,
             given: given.unwrap_or(0),
         })
@@ -178,7 +178,7 @@ impl<'a> Chain<'a> {
     ///
     /// # Errors
     /// [`StoreError`]; [`StoreError::UnexpectedReply`] if the chain was changed manually.
-    pub async fn seal(&self) -> Result<Head, StoreError> {
+    pub async fn seal(&self) -> Result<ChainHead, StoreError> {
         Ok(self.seal_some(BATCHES_MAX).await?.end)
     }
 
@@ -187,7 +187,7 @@ impl<'a> Chain<'a> {
     ///
     /// # Errors
     /// As [`Chain::seal`].
-    pub async fn seal_until(&self, goal: u64) -> Result<Head, StoreError> {
+    pub async fn seal_until(&self, goal: u64) -> Result<ChainHead, StoreError> {
         until_it_stops(goal, || self.seal()).await
     }
 
@@ -249,13 +249,13 @@ impl<'a> Chain<'a> {
             }
             let entry = Entry::from_line(end.seq + 1, line);
             let sealed = entry.seal(&end.text()).ok_or_else(no_form)?;
-            end = Head {
+            end = ChainHead {
                 seq: end.seq + 1,
                 hash: Some(sealed.hash),
             };
             entries.push((entry, sealed.hash));
         }
-        let batch = Batch {
+        let batch = HashedEntries {
             before: extent.sealed.hash,
             entries,
         };
@@ -285,9 +285,9 @@ impl<'a> Chain<'a> {
 }
 
 /// Calls `seal` until it reaches entry `goal`, or no longer moves the end.
-async fn until_it_stops<F>(goal: u64, mut seal: impl FnMut() -> F) -> Result<Head, StoreError>
+async fn until_it_stops<F>(goal: u64, mut seal: impl FnMut() -> F) -> Result<ChainHead, StoreError>
 where
-    F: Future<Output = Result<Head, StoreError>>,
+    F: Future<Output = Result<ChainHead, StoreError>>,
 {
     let mut end = seal().await?;
     while end.seq < goal {
@@ -334,7 +334,7 @@ fn no_form() -> StoreError {
 /// hash or an entry of a later release. Either is an error if it comes first.
 fn shown(
     first: u64,
-    before: Head,
+    before: ChainHead,
     lines: Vec<Vec<u8>>,
     hashes: Vec<Vec<u8>>,
 ) -> Result<Vec<Sealed>, StoreError> {
@@ -369,7 +369,7 @@ mod tests {
         let seal = || {
             let seq = ends.get(calls).or(ends.last()).copied().unwrap_or(0);
             calls += 1;
-            std::future::ready(Ok(Head { seq, hash: None }))
+            std::future::ready(Ok(ChainHead { seq, hash: None }))
         };
         let end = until_it_stops(goal, seal).await.unwrap();
         (end.seq, calls)

@@ -34,7 +34,7 @@ const KEPT_MEMORY: Duration = Duration::from_secs(KEPT_LIFE.as_secs() + 24 * 360
 
 /// Consecutive entries with their hashes.
 #[derive(Debug)]
-pub struct Batch {
+pub struct HashedEntries {
     /// Hash of the entry before the first; `None` for the genesis.
     pub before: Option<[u8; 32]>,
     /// Entries and hashes, 1 to [`SEAL_BATCH`].
@@ -53,7 +53,7 @@ domain::words! {
     }
 }
 
-impl Batch {
+impl HashedEntries {
     /// Executes the script.
     ///
     /// # Errors

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Additions by day.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally(BTreeMap<u64, Day>);
+pub(crate) struct Tally(BTreeMap<u64, DayTally>);
 
 /// Additions to one day.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Day {
+struct DayTally {
     /// In order of appearance: the first ones are listed by name.
     agents: Vec<String>,
     reasons: BTreeMap<&'static str, u64>,
@@ -26,14 +26,14 @@ struct Day {
 impl Tally {
     /// Sums the additions of `entries`.
     pub(crate) fn from_entries<'a>(entries: impl Iterator<Item = &'a Entry>) -> Self {
-        let mut days: BTreeMap<u64, Day> = BTreeMap::new();
+        let mut days: BTreeMap<u64, DayTally> = BTreeMap::new();
         let mut positions: HashMap<(u64, &str), usize> = HashMap::new();
         for entry in entries {
             let Some((number, effect)) = effect_of(entry) else {
                 continue;
             };
             let day = days.entry(number).or_default();
-            let mut position = |day: &mut Day, agent: &'a str| {
+            let mut position = |day: &mut DayTally, agent: &'a str| {
                 *positions.entry((number, agent)).or_insert_with(|| {
                     day.agents.push(field(agent));
                     day.agents.len() - 1
@@ -95,7 +95,7 @@ impl Tally {
     }
 }
 
-impl Day {
+impl DayTally {
     /// Returns the unconditional additions: fields and amounts.
     fn sums(&self) -> Vec<[String; 2]> {
         let charged = self.charged.values();

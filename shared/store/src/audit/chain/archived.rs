@@ -1,9 +1,9 @@
 //! Archived entries: the data that the store keeps about them, and their removal.
 
-use super::{Chain, Head, to_hash};
+use super::{Chain, ChainHead, to_hash};
 use crate::account::ModeField;
 use crate::audit::archive;
-use crate::audit::archive::{Archived, FORGET_BATCH, RemovalOutcome};
+use crate::audit::archive::{ArchivedEntries, FORGET_BATCH, RemovalOutcome};
 use crate::audit::decisions;
 use crate::keys::Realm;
 use crate::read::{Answers, Read};
@@ -99,7 +99,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Reads the last archived entry, and the segment descriptors from index `skip` on, oldest first.
-    pub async fn segments(&self, skip: usize) -> Result<(Head, Vec<String>), StoreError> {
+    pub async fn segments(&self, skip: usize) -> Result<(ChainHead, Vec<String>), StoreError> {
         let (bucket, mut segments) = (self.realm.bucket(), Vec::new());
         loop {
             let first = skip + segments.len();
@@ -119,7 +119,7 @@ impl<'a> Chain<'a> {
             if is_last {
                 let hash = hash.map(|hash| to_hash(&hash)).transpose()?;
                 let seq = seq.unwrap_or(0);
-                return Ok((Head { seq, hash }, segments));
+                return Ok((ChainHead { seq, hash }, segments));
             }
         }
     }
@@ -168,7 +168,10 @@ impl<'a> Chain<'a> {
     ///
     /// # Errors
     /// [`StoreError`]; the script may have run. Safe to retry.
-    pub async fn remove_archived(&self, archived: &Archived<'_>) -> Result<RemovalOutcome, StoreError> {
+    pub async fn remove_archived(
+        &self,
+        archived: &ArchivedEntries<'_>,
+    ) -> Result<RemovalOutcome, StoreError> {
         archived.execute(self.store, &self.realm).await
     }
 

@@ -1,6 +1,6 @@
 //! Reads sealed entries that are still in the store: by number, by agent, type and time, by decision id.
 
-use super::{ATTEMPTS, Chain, Extent, Head, shown, to_hash};
+use super::{ATTEMPTS, Chain, ChainHead, Extent, shown, to_hash};
 use crate::StoreError;
 use crate::audit::{decisions, long_text};
 use crate::read::Read;
@@ -14,7 +14,7 @@ const NOWHERE: i64 = i64::MAX;
 
 /// A filter for entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Filter<'a> {
+pub struct EntryFilter<'a> {
     /// Entries about this agent only.
     pub agent: Option<&'a str>,
     /// Entries of this type only.
@@ -59,19 +59,19 @@ pub struct LateNumbers {
 /// The live sealed entries of a span of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveSpan {
-    archived: Head,
+    archived: ChainHead,
     numbers: TimeSpan,
 }
 
 /// The lines of a chain, by the numbers of their entries, of which those up to `archived` are archived.
-struct Lines<'c> {
+struct ChainLines<'c> {
     chain: &'c Chain<'c>,
     archived: u64,
 }
 
 /// Consecutive entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Row {
+pub enum LiveEntries {
     /// The entries are in the store.
     Live(Vec<Sealed>),
     /// The first requested entry is archived.
@@ -84,20 +84,20 @@ impl Chain<'_> {
         let mut first = first;
         for _ in 0..ATTEMPTS {
             match self.row(first, count).await? {
-                Row::Live(found) => return Ok(found),
-                Row::Archived => first = self.extent().await?.archived.seq + 1,
+                LiveEntries::Live(found) => return Ok(found),
+                LiveEntries::Archived => first = self.extent().await?.archived.seq + 1,
             }
         }
         Err(busy())
     }
 
     /// Reads at most `count` sealed entries from `first` on, ascending, if the first one is in the store.
-    pub async fn row(&self, first: u64, count: u64) -> Result<Row, StoreError> {
+    pub async fn row(&self, first: u64, count: u64) -> Result<LiveEntries, StoreError> {
         let measured = self.measured_row(first, count).await?;
-        Ok(measured.map_or(Row::Archived, |(entries, _)| Row::Live(entries)))
+        Ok(measured.map_or(LiveEntries::Archived, |(entries, _)| LiveEntries::Live(entries)))
     }
 
-    /// Reads the same, `None` for [`Row::Archived`], and of each entry the [`long_text`] of its line.
+    /// Reads the same, `None` for [`LiveEntries::Archived`], and of each entry the [`long_text`] of its line.
     pub async fn measured_row(
         &self,
         first: u64,
@@ -126,7 +126,7 @@ impl Chain<'_> {
             if base.unwrap_or(0) != extent.archived.seq {
                 continue;
             }
-            let before = Head {
+            let before = ChainHead {
                 seq: first - 1,
                 hash: match before {
                     Some(hash) => Some(to_hash(&hash)?),
@@ -141,7 +141,7 @@ impl Chain<'_> {
     }
 
     /// Returns the numbers of matching live sealed entries on the page `part`.
-    pub async fn numbers(&self, filter: Filter<'_>, part: Backwards) -> Result<LiveNumbers, StoreError> {
+    pub async fn numbers(&self, filter: EntryFilter<'_>, part: Backwards) -> Result<LiveNumbers, StoreError> {
         for _ in 0..ATTEMPTS {
             let span = self.span(filter.from_ms, filter.to_ms).await?;
             let found = self
@@ -158,7 +158,7 @@ impl Chain<'_> {
     pub async fn span(&self, from_ms: Option<u64>, to_ms: Option<u64>) -> Result<LiveSpan, StoreError> {
         let extent = self.extent().await?;
         let numbers = extent.archived.seq + 1..extent.sealed.seq + 1;
-        let lines = Lines {
+        let lines = ChainLines {
             chain: self,
             archived: extent.archived.seq,
         };
@@ -284,7 +284,7 @@ impl Chain<'_> {
         low: u64,
         high: u64,
     ) -> Result<u64, StoreError> {
-        let lines = Lines {
+        let lines = ChainLines {
             chain: self,
             archived: extent.archived.seq,
         };
@@ -375,7 +375,7 @@ impl Chain<'_> {
     }
 }
 
-impl Times for Lines<'_> {
+impl Times for ChainLines<'_> {
     async fn at(&self, positions: &[u64]) -> Result<Vec<u64>, StoreError> {
         let list = self.chain.realm.audit();
         let ranks: Vec<u64> = positions
