@@ -9,7 +9,7 @@ use serde_json::json;
 use std::error::Error;
 use std::time::Duration;
 use store::deposit::DepositState;
-use store::deposit::script::{Made as Deposited, NewDeposit};
+use store::deposit::script::{DepositMade, NewDeposit};
 use store::escrow::script::{CallOutcome, NewEscrow, PartyDecision, Requester, decide, fund};
 use store::escrow::{Escrow, Party};
 use store::keys::Realm;
@@ -225,7 +225,7 @@ impl Actor {
             at_ms,
         };
         match deposit.execute(store, &SCOPE).await? {
-            Deposited::Done { again: false, .. } => Ok(()),
+            DepositMade::Done { again: false, .. } => Ok(()),
             other => Err(format!("a deposit became {other:?}").into()),
         }
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::time::Duration;
 use store::api_key;
 use store::api_key::script::count;
-use store::api_key::script::count::{Allowed, Counted};
+use store::api_key::script::count::{Allowed, CountOutcome};
 use store::script::change::Scope;
 
 /// Small limits, a plan without limits, and a limit of 0.
@@ -309,7 +309,7 @@ async fn keys_that_may_not_come_in_are_not_counted() {
         let counted = count::count(&fixture.store, &account.keys, key, allowed)
             .await
             .unwrap();
-        assert_eq!(counted, Counted::Gone);
+        assert_eq!(counted, CountOutcome::Gone);
         let name = account.keys.management_rate(Rate::PerMinute, key);
         assert_eq!(fixture.redis.command::<u64>(&["EXISTS", &name]), 0);
     }

@@ -8,12 +8,12 @@ use harness::{Caller, Nanos, RawClient, eventually};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-use store::agent::script::{Created as AgentCreated, NewAgent};
+use store::agent::script::{AgentCreated, NewAgent};
 use store::policy::PolicyRecord;
 use store::sanity;
 use store::script::change::Scope;
 use store::script::plan_limit::PlanLimit;
-use store::virtual_key::script::{Created as KeyCreated, NewVirtualKey};
+use store::virtual_key::script::{NewVirtualKey, VirtualKeyCreated};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exactly_as_many_keys_as_the_plan_allows() {
@@ -193,7 +193,7 @@ async fn a_limit_of_another_plan_is_never_applied() {
         limit,
     };
     let refused = key.create(&fixture.store, &scope).await.unwrap();
-    assert_eq!(refused, KeyCreated::OtherPlan("free".to_owned()));
+    assert_eq!(refused, VirtualKeyCreated::OtherPlan("free".to_owned()));
     let agent = NewAgent {
         id: "bot",
         name: "n",

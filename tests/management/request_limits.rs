@@ -10,7 +10,7 @@ use harness::{Reply, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
 use std::time::Duration;
 use store::keys::AccountKeys;
-use store::request_limits::{ALL_CALLERS, CALLERS_AT_ONCE, Counted, Limit};
+use store::request_limits::{ALL_CALLERS, CALLERS_AT_ONCE, Limit, LimitOutcome};
 
 const MOST: u64 = 4;
 
@@ -189,14 +189,20 @@ async fn both_windows_count_what_passes() {
     let [own, all] = ["key_1", ALL_CALLERS].map(|id| keys.management_rate(Rate::Test, id));
     let get = |name: &str| fixture.redis.command::<Option<String>>(&["GET", name]);
     let left = |name: &str| fixture.redis.command::<i64>(&["PTTL", name]);
-    assert_eq!(limit.count(store, &keys, "key_1").await.unwrap(), Counted::Passed);
+    assert_eq!(
+        limit.count(store, &keys, "key_1").await.unwrap(),
+        LimitOutcome::Passed
+    );
     for name in [&own, &all] {
         assert_eq!(get(name).as_deref(), Some("1"));
         assert!((50_000..=60_000).contains(&left(name)));
         let _: u64 = fixture.redis.command(&["PEXPIRE", name, "30000"]);
     }
-    assert_eq!(limit.count(store, &keys, "key_1").await.unwrap(), Counted::Passed);
-    let Counted::Over(wait) = limit.count(store, &keys, "key_1").await.unwrap() else {
+    assert_eq!(
+        limit.count(store, &keys, "key_1").await.unwrap(),
+        LimitOutcome::Passed
+    );
+    let LimitOutcome::Over(wait) = limit.count(store, &keys, "key_1").await.unwrap() else {
         panic!("the third of two passed");
     };
     assert!(
@@ -209,7 +215,7 @@ async fn both_windows_count_what_passes() {
     }
     // The account's window also refuses a key without earlier requests, whose counter stays as it is.
     let _: String = fixture.redis.command(&["SET", &all, "10", "PX", "5000"]);
-    let Counted::AccountOver(wait) = limit.count(store, &keys, "key_2").await.unwrap() else {
+    let LimitOutcome::AccountOver(wait) = limit.count(store, &keys, "key_2").await.unwrap() else {
         panic!("the account's window was used up");
     };
     assert!(wait <= Duration::from_secs(5), "{wait:?}");
@@ -217,7 +223,7 @@ async fn both_windows_count_what_passes() {
     // `count_alone` neither reads nor changes the account's window.
     assert_eq!(
         limit.count_alone(store, &keys, "key_2").await.unwrap(),
-        Counted::Passed
+        LimitOutcome::Passed
     );
     assert_eq!(
         get(&keys.management_rate(Rate::Test, "key_2")).as_deref(),
@@ -226,7 +232,10 @@ async fn both_windows_count_what_passes() {
     assert_eq!(get(&all).as_deref(), Some("10"));
     // A window that ends later than it may is from a clock that was ahead.
     let _: String = fixture.redis.command(&["SET", &all, "10", "PX", "120000"]);
-    assert_eq!(limit.count(store, &keys, "key_2").await.unwrap(), Counted::Passed);
+    assert_eq!(
+        limit.count(store, &keys, "key_2").await.unwrap(),
+        LimitOutcome::Passed
+    );
     assert_eq!(get(&all).as_deref(), Some("1"));
     assert!(left(&all) <= 60_000);
     let _: u64 = fixture
@@ -239,10 +248,13 @@ async fn both_windows_count_what_passes() {
     };
     assert_eq!(
         session.count(store, &keys, "key_1").await.unwrap(),
-        Counted::Passed
+        LimitOutcome::Passed
     );
     let _: String = fixture.redis.command(&["SET", &all, "10"]);
-    assert_eq!(limit.count(store, &keys, "key_2").await.unwrap(), Counted::Passed);
+    assert_eq!(
+        limit.count(store, &keys, "key_2").await.unwrap(),
+        LimitOutcome::Passed
+    );
     assert_eq!(get(&all).as_deref(), Some("1"));
     assert!(left(&all) > 0);
 }

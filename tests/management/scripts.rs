@@ -7,7 +7,7 @@ use domain::threshold::{Threshold, Watched};
 use harness::scripts::{Checked, all_are_noticed, execute};
 use harness::{Store, same};
 use std::collections::BTreeMap;
-use store::api_key::script::count::{Allowed, Counted, WindowState, count};
+use store::api_key::script::count::{Allowed, CountOutcome, WindowState, count};
 use store::blocked::script::{Change, Changed, change};
 use store::keys::{self, AccountKeys};
 use store::script::names::InputNames;
@@ -40,7 +40,7 @@ const EQUIVALENT: &[(&str, &str)] = &[
 const LAST_MS: &str =
     "only in the last millisecond of a window is there none left, and no test can wait for that one";
 
-async fn counted(store: &Store, key: &str, allowed: Option<(Rate, u64)>) -> Result<Counted, String> {
+async fn counted(store: &Store, key: &str, allowed: Option<(Rate, u64)>) -> Result<CountOutcome, String> {
     let allowed = allowed.map(|(rate, limit)| Allowed { rate, limit });
     let counted = count(store, &AccountKeys::new("acct_1"), key, allowed).await;
     counted.map_err(|error| format!("{error:?}"))
@@ -57,9 +57,11 @@ const fn window_state(limit: u64, remaining: u64, left_ms: u64) -> WindowState {
 }
 
 /// Checks that the window ends between `least` and `most` milliseconds from now. Returns the milliseconds.
-fn left(counted: Counted, least: u64, most: u64) -> Result<u64, String> {
+fn left(counted: CountOutcome, least: u64, most: u64) -> Result<u64, String> {
     match counted {
-        Counted::Passed(stands) | Counted::Over(stands) if (least..=most).contains(&stands.left_ms) => {
+        CountOutcome::Passed(stands) | CountOutcome::Over(stands)
+            if (least..=most).contains(&stands.left_ms) =>
+        {
             Ok(stands.left_ms)
         }
         other => Err(format!("{other:?} does not end in {least} to {most} ms")),
@@ -74,12 +76,12 @@ async fn counts(store: &Store) -> Checked {
     );
     let three = Some((Rate::PerMinute, 3));
     let _: String = execute(store, &["FLUSHALL"]).await?;
-    same!(counted(store, "key_1", three).await?, Counted::Gone);
+    same!(counted(store, "key_1", three).await?, CountOutcome::Gone);
     same!(execute::<u64>(store, &["DBSIZE"]).await?, 0);
     let _: u64 = execute(store, &["HSET", &record, "id", "key_1"]).await?;
 
     let first = counted(store, "key_1", three).await?;
-    same!(first, Counted::Passed(window_state(3, 2, 60_000)));
+    same!(first, CountOutcome::Passed(window_state(3, 2, 60_000)));
     same!(execute::<String>(store, &["GET", &counter]).await?, "1");
     same!(
         execute::<String>(store, &["HGET", &record, "last_used"]).await?,
@@ -94,7 +96,7 @@ async fn counts(store: &Store) -> Checked {
     for remaining in [1, 0] {
         let next = counted(store, "key_1", three).await?;
         let left = left(next, 20_000, 30_000)?;
-        same!(next, Counted::Passed(window_state(3, remaining, left)));
+        same!(next, CountOutcome::Passed(window_state(3, remaining, left)));
     }
     same!(
         execute::<String>(store, &["HGET", &record, "last_used"]).await?,
@@ -103,7 +105,7 @@ async fn counts(store: &Store) -> Checked {
     for _ in 0..2 {
         let over = counted(store, "key_1", three).await?;
         let left = left(over, 20_000, 30_000)?;
-        same!(over, Counted::Over(window_state(3, 0, left)));
+        same!(over, CountOutcome::Over(window_state(3, 0, left)));
     }
     same!(execute::<String>(store, &["GET", &counter]).await?, "3");
     same!(
@@ -112,7 +114,7 @@ async fn counts(store: &Store) -> Checked {
     );
     let raised = counted(store, "key_1", Some((Rate::PerMinute, 5))).await?;
     let raised_left = left(raised, 20_000, 30_000)?;
-    same!(raised, Counted::Passed(window_state(5, 1, raised_left)));
+    same!(raised, CountOutcome::Passed(window_state(5, 1, raised_left)));
 
     // The minute is recorded once.
     let _: String = execute(store, &["CONFIG", "RESETSTAT"]).await?;
@@ -127,7 +129,7 @@ async fn counts(store: &Store) -> Checked {
     // A counter that ends later than its window is from a clock that was ahead.
     let _: String = execute(store, &["SET", &counter, "3", "PX", "120000"]).await?;
     let anew = counted(store, "key_1", three).await?;
-    same!(anew, Counted::Passed(window_state(3, 2, 60_000)));
+    same!(anew, CountOutcome::Passed(window_state(3, 2, 60_000)));
     same!(
         (50_000..=60_000).contains(&execute::<u64>(store, &["PTTL", &counter]).await?),
         true
@@ -135,7 +137,7 @@ async fn counts(store: &Store) -> Checked {
     // A counter without an expiry is ignored.
     let _: String = execute(store, &["SET", &counter, "3"]).await?;
     let anew = counted(store, "key_1", three).await?;
-    same!(anew, Counted::Passed(window_state(3, 2, 60_000)));
+    same!(anew, CountOutcome::Passed(window_state(3, 2, 60_000)));
     same!(execute::<String>(store, &["GET", &counter]).await?, "1");
     same!(execute::<i64>(store, &["PTTL", &counter]).await? > 0, true);
     uncounted(store, &keys, &record).await
@@ -146,11 +148,11 @@ async fn uncounted(store: &Store, keys: &AccountKeys, record: &str) -> Checked {
     let counter = keys.management_rate(Rate::PerMinute, "key_1");
     let _: u64 = execute(store, &["DEL", &counter]).await?;
     let none = counted(store, "key_1", Some((Rate::PerMinute, 0))).await?;
-    same!(none, Counted::Over(window_state(0, 0, 60_000)));
+    same!(none, CountOutcome::Over(window_state(0, 0, 60_000)));
     let of_day = counted(store, "key_1", Some((Rate::PerDay, 2))).await?;
-    same!(of_day, Counted::Passed(window_state(2, 1, DAY_MS)));
+    same!(of_day, CountOutcome::Passed(window_state(2, 1, DAY_MS)));
     let _: u64 = execute(store, &["HDEL", record, "last_used"]).await?;
-    same!(counted(store, "key_1", None).await?, Counted::Uncounted);
+    same!(counted(store, "key_1", None).await?, CountOutcome::Uncounted);
     same!(
         execute::<String>(store, &["HGET", record, "last_used"]).await?,
         MINUTE_MS
@@ -159,13 +161,13 @@ async fn uncounted(store: &Store, keys: &AccountKeys, record: &str) -> Checked {
     // An unlimited key has no counter, even if an old one remains.
     let _: u64 = execute(store, &["RPUSH", &counter, "no number"]).await?;
     let _: u64 = execute(store, &["PEXPIRE", &counter, "60000"]).await?;
-    same!(counted(store, "key_1", None).await?, Counted::Uncounted);
+    same!(counted(store, "key_1", None).await?, CountOutcome::Uncounted);
 
     let _: u64 = execute(store, &["DEL", &counter]).await?;
     let _: u64 = execute(store, &["HDEL", record, "last_used"]).await?;
     let _: u64 = execute(store, &["HSET", record, "revoked_at", "1"]).await?;
     for allowed in [Some((Rate::PerMinute, 3)), None] {
-        same!(counted(store, "key_1", allowed).await?, Counted::Gone);
+        same!(counted(store, "key_1", allowed).await?, CountOutcome::Gone);
     }
     same!(execute::<u64>(store, &["EXISTS", &counter]).await?, 0);
     same!(execute::<u64>(store, &["HEXISTS", record, "last_used"]).await?, 0);

@@ -9,7 +9,7 @@ use domain::money::Nanos;
 use serde_json::json;
 use std::time::Duration;
 use store::deposit::DepositState;
-use store::deposit::script::{Made, NewDeposit};
+use store::deposit::script::{DepositMade, NewDeposit};
 use store::keys::deposit_lookup;
 use store::once::Once;
 use store::script::change::Scope;
@@ -49,7 +49,7 @@ async fn deposit(
     tenant: &AccountFixture,
     (wallet, amount): (&WalletPlace, u64),
     (reference, once): (&str, &Once),
-) -> Result<Made, StoreError> {
+) -> Result<DepositMade, StoreError> {
     let deposit = NewDeposit {
         once,
         record_life: Some(Duration::from_secs(1000)),
@@ -85,24 +85,24 @@ async fn a_pending_deposit_that_is_refused_is_not_announced() {
         made.unwrap()
     };
     let none = Vec::<String>::new();
-    assert_eq!(ask(most, "r", &once(&tenant)).await, Made::TooMuch);
+    assert_eq!(ask(most, "r", &once(&tenant)).await, DepositMade::TooMuch);
     assert_eq!(places(&fixture, "r").await, none);
     // The request was made before, with another reference.
     let known = once(&tenant);
     assert!(matches!(
         ask(1, "r", &known).await,
-        Made::Done { again: false, .. }
+        DepositMade::Done { again: false, .. }
     ));
     let there = places(&fixture, "r").await;
     assert_eq!(there, [format!("{} {}", tenant.account.id, tenant.mode)]);
-    assert_eq!(ask(1, "other", &known).await, Made::Known);
+    assert_eq!(ask(1, "other", &known).await, DepositMade::Known);
     assert_eq!(places(&fixture, "other").await, none);
     // The reference has a deposit.
-    assert_eq!(ask(1, "r", &known).await, Made::Known);
-    assert_eq!(ask(2, "r", &once(&tenant)).await, Made::OtherDeposit);
+    assert_eq!(ask(1, "r", &known).await, DepositMade::Known);
+    assert_eq!(ask(2, "r", &once(&tenant)).await, DepositMade::OtherDeposit);
     assert!(matches!(
         ask(1, "r", &once(&tenant)).await,
-        Made::Done { again: true, .. }
+        DepositMade::Done { again: true, .. }
     ));
     assert_eq!(places(&fixture, "r").await, there);
     // Some are refused while another one of the same reference is made.
@@ -113,7 +113,7 @@ async fn a_pending_deposit_that_is_refused_is_not_announced() {
         let all = amounts.iter().zip(&onces);
         let all = all.map(|(amount, once)| ask(*amount, &reference, once));
         let made = futures::future::join_all(all).await;
-        let done = made.iter().any(|made| matches!(made, Made::Done { .. }));
+        let done = made.iter().any(|made| matches!(made, DepositMade::Done { .. }));
         assert!(done, "{made:?}");
         assert_eq!(places(&fixture, &reference).await, there, "{made:?}");
     }

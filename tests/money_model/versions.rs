@@ -13,7 +13,7 @@ use store::script::Script;
 use store::script::all::all;
 use store::script::change::{Scope, VERSION_STEP};
 use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
-use store::user::{Stored, User};
+use store::user::{StoredUser, User};
 use store::versions::AccountVersion;
 use store::{Store, StoreError};
 
@@ -225,9 +225,9 @@ async fn authorities(store: &Store) -> Checked {
         .arg("5 9 0a - a x");
     sessions.arg("created_by").arg("usr_9");
     let _: Result<u64, _> = store.command(&sessions).await;
-    let old = Stored::parse(user("usr_9", Role::Viewer)).map_err(|error| format!("{error:?}"))?;
+    let old = StoredUser::parse(user("usr_9", Role::Viewer)).map_err(|error| format!("{error:?}"))?;
     execute::<u64>(store, &["HSET", &users, "b@example.com", &old.text]).await?;
-    let old = Stored {
+    let old = StoredUser {
         user: User {
             email: "b@example.com".to_owned(),
             ..old.user

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use store::keys::{AccountKeys, session_lookup};
 use store::script::change::{Scope, VERSION_STEP};
 use store::script::{Script, ScriptKind, WhenFull};
-use store::user::{Stored, User};
+use store::user::{StoredUser, User};
 
 const TAKE: &str = include_str!("../../shared/store/src/credential_attempts/take.lua");
 const USE: &str = include_str!("../../shared/store/src/session/use.lua");
@@ -103,7 +103,7 @@ async fn changes(store: &Store, keys: &AccountKeys) -> Result<(u64, u64), String
     Ok((version, execute(store, &["LLEN", &keys.live().audit()]).await?))
 }
 
-fn user(id: &str, email: &str, role: Role) -> Stored {
+fn user(id: &str, email: &str, role: Role) -> StoredUser {
     let user = User {
         id: id.to_owned(),
         email: email.to_owned(),
@@ -114,7 +114,7 @@ fn user(id: &str, email: &str, role: Role) -> Stored {
         totp_pending: None,
         totp_begun_at_ms: None,
     };
-    Stored {
+    StoredUser {
         text: user.to_stored(),
         user,
     }

@@ -17,7 +17,7 @@ use endpoint::{Answer, Code, Fields, Problem, Reply, Text, missing, operations};
 use serde::Serialize;
 use store::agent::freeze::{Freeze, Frozen, FrozenBy, set_frozen};
 use store::agent::script as agent;
-use store::agent::script::{Created, Deleted, KEYS_AT_ONCE, NewAgent};
+use store::agent::script::{AgentCreated, Deleted, KEYS_AT_ONCE, NewAgent};
 use store::agent::{AgentRecord, WalletRow};
 use store::script::change::FieldChange;
 use store::script::plan_limit::{EXECUTIONS_MAX, PlanLimit};
@@ -149,10 +149,12 @@ pub(super) async fn make(
             limit,
         };
         match new.create(&call.state.store, &call.scope()).await? {
-            Created::Done => return Ok(()),
-            Created::TierLimit => return Err(tier_limit(&plan_name, plan.custom_agents)),
-            Created::Exists => return Err(Problem::new(Code::Conflict, "This agent has a wallet already.")),
-            Created::OtherPlan(other) => plan_name = other,
+            AgentCreated::Done => return Ok(()),
+            AgentCreated::TierLimit => return Err(tier_limit(&plan_name, plan.custom_agents)),
+            AgentCreated::Exists => {
+                return Err(Problem::new(Code::Conflict, "This agent has a wallet already."));
+            }
+            AgentCreated::OtherPlan(other) => plan_name = other,
         }
     }
     Err(Code::ServiceUnavailable.into())

@@ -18,7 +18,7 @@ use ipnet::IpNet;
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use store::api_key::script as api_key;
-use store::api_key::script::{Created, NewApiKey};
+use store::api_key::script::{ApiKeyCreated, NewApiKey};
 use store::api_key::{API_KEYS_MAX, ApiKey};
 use store::page::Order;
 use store::script::change::Scope;
@@ -206,9 +206,9 @@ pub async fn create(call: Call) -> Answer {
         actor: &call.caller.actor,
     };
     match new.create(&call.state.store).await? {
-        Created::Done => {}
-        Created::NoAccount => return Err(Code::ServiceUnavailable.into()),
-        Created::TooMany => {
+        ApiKeyCreated::Done => {}
+        ApiKeyCreated::NoAccount => return Err(Code::ServiceUnavailable.into()),
+        ApiKeyCreated::TooMany => {
             let message =
                 format!("The account has {API_KEYS_MAX} API keys that are not revoked: it can have no more.");
             return Err(Problem::new(Code::Conflict, message));

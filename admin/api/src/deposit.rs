@@ -23,7 +23,7 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, Fields, Problem, Reply, WalletName, operations};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use store::deposit::script::{Confirmation, Confirmed, Made, NewDeposit};
+use store::deposit::script::{DepositConfirmation, DepositConfirmed, DepositMade, NewDeposit};
 use store::deposit::{Deposit, DepositState, is_reference};
 use store::intent::IntentRecord;
 use utoipa::ToSchema;
@@ -145,7 +145,7 @@ pub async fn confirm(call: Call) -> Answer {
     if let Some(record) = &identity.record {
         return replay_confirmation(&call, record, &reference).await;
     }
-    let confirmation = Confirmation {
+    let confirmation = DepositConfirmation {
         once: &identity.once,
         record_life: identity.record_life,
         reference: &reference,
@@ -153,18 +153,18 @@ pub async fn confirm(call: Call) -> Answer {
         at_ms: now_ms(),
     };
     match confirmation.execute(&call.state.store, &call.scope()).await? {
-        Confirmed::Done { deposit, again } => show_confirmed(&deposit, again),
-        Confirmed::Known => {
+        DepositConfirmed::Done { deposit, again } => show_confirmed(&deposit, again),
+        DepositConfirmed::Known => {
             let record = require_earlier(&call, &identity.once).await?;
             replay_confirmation(&call, &record, &reference).await
         }
-        Confirmed::Missing => Err(Problem::new(
+        DepositConfirmed::Missing => Err(Problem::new(
             Code::NotFound,
             "reference: there is no deposit of this reference.",
         )),
-        Confirmed::Cancelled => Err(cancelled()),
-        Confirmed::Closed => Err(Code::WalletClosed.into()),
-        Confirmed::TooMuch => Err(Code::BalanceLimit.into()),
+        DepositConfirmed::Cancelled => Err(cancelled()),
+        DepositConfirmed::Closed => Err(Code::WalletClosed.into()),
+        DepositConfirmed::TooMuch => Err(Code::BalanceLimit.into()),
     }
 }
 
@@ -237,19 +237,19 @@ async fn attempt(call: &Call, request: &DepositRequest) -> Result<Option<Answer>
         at_ms: now,
     };
     let answer = match deposit.execute(&call.state.store, &call.scope()).await? {
-        Made::Done { deposit, again } => show_made(&deposit, again),
-        Made::Blocked(reason) => Err(refusal(reason)),
-        Made::OtherDeposit => Err(Problem::new(
+        DepositMade::Done { deposit, again } => show_made(&deposit, again),
+        DepositMade::Blocked(reason) => Err(refusal(reason)),
+        DepositMade::OtherDeposit => Err(Problem::new(
             Code::IdempotencyKeyReused,
             "reference: this reference was used for another deposit.",
         )),
-        Made::OtherState { now } => {
+        DepositMade::OtherState { now } => {
             let message = format!("reference: {}.", other_state(now));
             Err(Problem::new(Code::IdempotencyKeyReused, message))
         }
-        Made::TooMuch => Err(Code::BalanceLimit.into()),
-        Made::Known => replay(call, &require_earlier(call, &request.identity.once).await?).await,
-        Made::Changed => return Ok(None),
+        DepositMade::TooMuch => Err(Code::BalanceLimit.into()),
+        DepositMade::Known => replay(call, &require_earlier(call, &request.identity.once).await?).await,
+        DepositMade::Changed => return Ok(None),
     };
     Ok(Some(answer))
 }

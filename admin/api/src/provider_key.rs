@@ -17,7 +17,7 @@ use serde::Serialize;
 use settings::upstreams::{NAME_MAX, is_provider_name};
 use store::agent::ProviderKeyRecord;
 use store::page::Order;
-use store::provider_key::{NewProviderKey, PROVIDERS_MAX, Stored};
+use store::provider_key::{NewProviderKey, PROVIDERS_MAX, ProviderKeyStored};
 use utoipa::ToSchema;
 
 operations! {
@@ -105,7 +105,7 @@ pub async fn store(call: Call) -> Answer {
         last4,
     };
     match new.store(&call.state.store, &call.scope()).await? {
-        Stored::Done { created_at_ms } => Reply::created(&ProviderKeyAnswer {
+        ProviderKeyStored::Done { created_at_ms } => Reply::created(&ProviderKeyAnswer {
             success: true,
             provider_key: ProviderKeyView {
                 key_id: &key_id,
@@ -115,7 +115,7 @@ pub async fn store(call: Call) -> Answer {
             },
             warning: unused(&provider, call.state.edge.providers.names()),
         }),
-        Stored::TooMany => {
+        ProviderKeyStored::TooMany => {
             let message = format!("An agent can have keys for {PROVIDERS_MAX} providers.");
             Err(Problem::new(Code::Conflict, message))
         }

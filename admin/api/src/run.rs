@@ -15,7 +15,7 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply, operations, require_run_id};
 use serde::Serialize;
 use store::run::Run;
-use store::run::end::{Ended, RunEnd, end as end_run};
+use store::run::end::{RunEnd, RunEnded, end as end_run};
 use store::run::paused_runs::Waiting;
 use utoipa::ToSchema;
 
@@ -130,9 +130,9 @@ pub async fn end(call: Call) -> Answer {
     };
     agent::require(&call, agent).await?;
     match end_run(&call.state.store, &call.scope(), agent, run, end).await? {
-        Ended::Done | Ended::Already => show(&call, agent, run).await,
-        Ended::Missing => Err(no_run(run)),
-        Ended::Otherwise => {
+        RunEnded::Done | RunEnded::Already => show(&call, agent, run).await,
+        RunEnded::Missing => Err(no_run(run)),
+        RunEnded::Otherwise => {
             let message = format!("The run has ended already, and not as {status}.");
             Err(Problem::new(Code::Conflict, message))
         }

@@ -19,7 +19,7 @@ use store::agent::AgentRecord;
 use store::sanity;
 use store::script::plan_limit::{EXECUTIONS_MAX, PlanLimit};
 use store::virtual_key::script as virtual_key;
-use store::virtual_key::script::{Created, NewVirtualKey};
+use store::virtual_key::script::{NewVirtualKey, VirtualKeyCreated};
 use store::virtual_key::{VirtualKeyRecord, active_agents};
 use utoipa::ToSchema;
 
@@ -119,7 +119,7 @@ pub async fn create(call: Call) -> Answer {
             limit,
         };
         match new.create(store, &call.scope()).await? {
-            Created::Done { created_at_ms } => {
+            VirtualKeyCreated::Done { created_at_ms } => {
                 return Reply::created(&VirtualKeyIssued {
                     success: true,
                     virtual_key: VirtualKeyView {
@@ -139,8 +139,8 @@ pub async fn create(call: Call) -> Answer {
                     new_agent: is_new_agent.then_some(true),
                 });
             }
-            Created::PlanLimit => return Err(limit_reached(&call, &plan_name, &plan).await),
-            Created::OtherPlan(other) => plan_name = other,
+            VirtualKeyCreated::PlanLimit => return Err(limit_reached(&call, &plan_name, &plan).await),
+            VirtualKeyCreated::OtherPlan(other) => plan_name = other,
         }
     }
     Err(Code::ServiceUnavailable.into())

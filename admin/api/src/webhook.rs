@@ -28,7 +28,7 @@ use std::time::Duration;
 use store::StoreError;
 use store::webhook::delivery::delivery_id;
 use store::webhook::script as webhook;
-use store::webhook::script::{Created, Tested, Update, Updated};
+use store::webhook::script::{Tested, Update, Updated, WebhookCreated};
 use store::webhook::{SECRET, Status, WEBHOOKS_MAX, WebhookRecord, WebhookSecrets, events_text};
 use telemetry::error_chain;
 use utoipa::ToSchema;
@@ -139,8 +139,8 @@ pub async fn create(call: Call) -> Answer {
     )
     .await?
     {
-        Created::Done(webhook) => Reply::created(&WebhookAnswer::new(WebhookView::new(&webhook))),
-        Created::TooMany => {
+        WebhookCreated::Done(webhook) => Reply::created(&WebhookAnswer::new(WebhookView::new(&webhook))),
+        WebhookCreated::TooMany => {
             let message = format!("An account can have {WEBHOOKS_MAX} webhooks; delete one first.");
             Err(Problem::new(Code::WebhookLimit, message))
         }

@@ -17,7 +17,7 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use store::api_key::ApiKey;
 use store::api_key::script as api_key;
-use store::api_key::script::{Created, NewApiKey};
+use store::api_key::script::{ApiKeyCreated, NewApiKey};
 use store::audit::OPERATOR;
 use store::keys::AccountKeys;
 use store::script::change::Scope;
@@ -111,9 +111,9 @@ impl Create {
             actor: OPERATOR,
         };
         match new.create(&context.store).await? {
-            Created::Done => {}
-            Created::NoAccount => return Err(CommandFailure::no_account(&self.account)),
-            Created::TooMany => {
+            ApiKeyCreated::Done => {}
+            ApiKeyCreated::NoAccount => return Err(CommandFailure::no_account(&self.account)),
+            ApiKeyCreated::TooMany => {
                 return Err(CommandFailure::refused(
                     "CONFLICT",
                     "the account has the maximum number of API keys",

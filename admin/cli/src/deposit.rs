@@ -13,7 +13,7 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use endpoint::{CURRENCIES, WalletName};
 use serde_json::json;
-use store::deposit::script::{Cancelled, Confirmed, Made, NewDeposit, cancel, confirm};
+use store::deposit::script::{Cancelled, DepositConfirmed, DepositMade, NewDeposit, cancel, confirm};
 use store::deposit::{AnnouncedDeposit, Deposit, DepositState};
 use store::keys::Realm;
 use store::once::Once;
@@ -101,21 +101,21 @@ impl Make {
         let scope = Scope::from_operator(&self.account, self.mode);
         for _ in 0..WALLET_ATTEMPTS {
             match self.attempt(context, &scope).await? {
-                Made::Done { deposit, again } => {
+                DepositMade::Done { deposit, again } => {
                     let again = again.then_some("this reference was used before");
                     return Ok(report(&scope, &deposit, again));
                 }
-                Made::Blocked(_) => return Err(closed(&self.wallet.text())),
-                Made::OtherDeposit => {
+                DepositMade::Blocked(_) => return Err(closed(&self.wallet.text())),
+                DepositMade::OtherDeposit => {
                     let message = format!("reference {} was used for another deposit", self.reference);
                     return Err(CommandFailure::refused("IDEMPOTENCY_KEY_REUSED", message));
                 }
-                Made::OtherState { now } => {
+                DepositMade::OtherState { now } => {
                     let message = format!("reference {}: {}", self.reference, other_state(now));
                     return Err(CommandFailure::refused("IDEMPOTENCY_KEY_REUSED", message));
                 }
-                Made::TooMuch => return Err(too_much()),
-                Made::Changed | Made::Known => {}
+                DepositMade::TooMuch => return Err(too_much()),
+                DepositMade::Changed | DepositMade::Known => {}
             }
         }
         Err(CommandFailure::refused(
@@ -124,7 +124,11 @@ impl Make {
         ))
     }
 
-    async fn attempt(&self, context: &CommandContext, scope: &Scope<'_>) -> Result<Made, CommandFailure> {
+    async fn attempt(
+        &self,
+        context: &CommandContext,
+        scope: &Scope<'_>,
+    ) -> Result<DepositMade, CommandFailure> {
         let found = self.find(context, scope).await?;
         let now = now_ms();
         // No idempotency key: the reference already makes the deposit happen once.
@@ -207,14 +211,14 @@ impl DepositName {
             self.check_amount(context, &realm, arrived).await?;
         }
         match confirm(&context.store, &scope, &self.reference).await? {
-            Confirmed::Done { deposit, again } => {
+            DepositConfirmed::Done { deposit, again } => {
                 let again = again.then_some("it was confirmed before");
                 Ok(report(&scope, &deposit, again))
             }
-            Confirmed::Missing | Confirmed::Known => Err(self.missing()),
-            Confirmed::Cancelled => Err(self.ended(DepositState::Cancelled)),
-            Confirmed::Closed => Err(closed(&self.reference)),
-            Confirmed::TooMuch => Err(too_much()),
+            DepositConfirmed::Missing | DepositConfirmed::Known => Err(self.missing()),
+            DepositConfirmed::Cancelled => Err(self.ended(DepositState::Cancelled)),
+            DepositConfirmed::Closed => Err(closed(&self.reference)),
+            DepositConfirmed::TooMuch => Err(too_much()),
         }
     }
 

@@ -29,7 +29,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::api_key::script::count::WindowState;
-use store::blocked::Verdict;
+use store::blocked::BlockStatus;
 use telemetry::LineAllowance;
 use telemetry::span::{self, Span, SpanKind, Value};
 use telemetry::trace::Trace;
@@ -163,17 +163,17 @@ async fn require_unblocked(
 ) -> Result<(), Problem> {
     let client = client_of(admission, extensions, headers);
     match admission.blocked.judge_now(&admission.store, || client).await {
-        Verdict::Free => Ok(()),
-        Verdict::Blocked => {
+        BlockStatus::Free => Ok(()),
+        BlockStatus::Blocked => {
             admission.metrics.blocked.inc();
             let message = "The operator of this installation has blocked your address.";
             Err(Problem::new(Code::IpBlocked, message))
         }
-        Verdict::Unknown => {
+        BlockStatus::Unknown => {
             admission.metrics.blocked.inc();
             Err(Problem::new(Code::IpBlocked, UNKNOWN_ADDRESS))
         }
-        Verdict::Unread => Err(Code::ServiceUnavailable.into()),
+        BlockStatus::Unread => Err(Code::ServiceUnavailable.into()),
     }
 }
 

@@ -12,7 +12,7 @@ use domain::rate;
 use std::time::Duration;
 use store::account::refused::LIFE;
 use store::api_key::script::count;
-use store::api_key::script::count::{Allowed, Counted, WindowState};
+use store::api_key::script::count::{Allowed, CountOutcome, WindowState};
 use store::keys::AccountKeys;
 use store::request_limits;
 use store::request_limits::Limit;
@@ -49,13 +49,13 @@ pub async fn count(
     }
     let keys = AccountKeys::new(&caller.account);
     match count::count(&admission.store, &keys, &caller.actor, allowed).await? {
-        Counted::Gone => Err(Code::InvalidApiKey.into()),
-        Counted::Uncounted => Ok(()),
-        Counted::Passed(window_state) => {
+        CountOutcome::Gone => Err(Code::InvalidApiKey.into()),
+        CountOutcome::Uncounted => Ok(()),
+        CountOutcome::Passed(window_state) => {
             *window = Some(window_state);
             Ok(())
         }
-        Counted::Over(window_state) => {
+        CountOutcome::Over(window_state) => {
             *window = Some(window_state);
             Err(over(rate, &window_state))
         }
@@ -101,9 +101,9 @@ async fn count_technical(admission: &Admission, route: &Route, caller: &Caller) 
         false => limit.count(store, &keys, id).await?,
     };
     let (most, left, whose) = match counted {
-        request_limits::Counted::Passed => return Ok(()),
-        request_limits::Counted::Over(left) => (limit.most, left, whose),
-        request_limits::Counted::AccountOver(left) => (limit.of_account(), left, all_have(limit.rate)),
+        request_limits::LimitOutcome::Passed => return Ok(()),
+        request_limits::LimitOutcome::Over(left) => (limit.most, left, whose),
+        request_limits::LimitOutcome::AccountOver(left) => (limit.of_account(), left, all_have(limit.rate)),
     };
     admission.metrics.limited.over_rate(limit.rate);
     Err(over_technical(limit.rate, whose, most, left))

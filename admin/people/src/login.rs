@@ -22,11 +22,11 @@ use store::account::Account;
 use store::credential_attempts::{Attempts, SPAN};
 use store::keys::Tries;
 use store::script::change::Scope;
-use store::session::script::{Open, Opened, SessionEnd, end};
+use store::session::script::{SessionEnd, SessionOpened, SessionOpening, end};
 use store::session::{Session, SessionPlace};
 use store::user::email::EmailOwner;
 use store::user::script::note;
-use store::user::{Stored, User, last_logins};
+use store::user::{StoredUser, User, last_logins};
 use utoipa::ToSchema;
 
 operations! {
@@ -147,8 +147,8 @@ async fn count<'a>(
 async fn with_right_password<'a>(
     people: &PeopleState,
     request: &LoginRequest,
-    found: &'a [(Account, Stored)],
-) -> Result<Vec<&'a (Account, Stored)>, Problem> {
+    found: &'a [(Account, StoredUser)],
+) -> Result<Vec<&'a (Account, StoredUser)>, Problem> {
     let hashes = found.iter().map(|(_, stored)| stored.user.password.clone());
     let are_right = people
         .passwords
@@ -185,8 +185,8 @@ async fn take_of_email(
 async fn unlocked(
     people: &PeopleState,
     request: &LoginRequest,
-    found: Vec<(Account, Stored)>,
-) -> Result<Vec<(Account, Stored)>, Problem> {
+    found: Vec<(Account, StoredUser)>,
+) -> Result<Vec<(Account, StoredUser)>, Problem> {
     if request.account.is_some() {
         return Ok(found);
     }
@@ -204,7 +204,10 @@ async fn unlocked(
 
 /// The users that may be signing in: that of the named account, or all of the e-mail. One account is read even where
 /// there is none, so that the time does not tell.
-async fn candidates(people: &PeopleState, request: &LoginRequest) -> Result<Vec<(Account, Stored)>, Problem> {
+async fn candidates(
+    people: &PeopleState,
+    request: &LoginRequest,
+) -> Result<Vec<(Account, StoredUser)>, Problem> {
     let owners = EmailOwner::all(&people.store, &request.email).await?;
     let accounts: Vec<String> = match &request.account {
         Some(account) => vec![account.clone()],
@@ -235,7 +238,7 @@ const ACCOUNTS_AT_ONCE: usize = 32;
 
 /// Returns 400 with the accounts for whose users the password is correct; only somebody who knows the password sees
 /// them.
-fn account_required(theirs: &[&(Account, Stored)]) -> Problem {
+fn account_required(theirs: &[&(Account, StoredUser)]) -> Problem {
     let accounts = theirs
         .iter()
         .map(|(account, _)| json!({ "id": account.id, "name": account.name }));
@@ -266,7 +269,7 @@ async fn enter(
     call: &OpenCall,
     request: &LoginRequest,
     account: &Account,
-    mut stored: Stored,
+    mut stored: StoredUser,
     (fresh, right): (&NewLogin, &[Attempts<'_>]),
 ) -> Result<(User, Session), Problem> {
     let people = &call.state;
@@ -286,7 +289,7 @@ async fn enter(
                 }
             };
         let ip = call.client.map(|client| client.to_string());
-        let open = Open {
+        let open = SessionOpening {
             old: &stored,
             new: &user,
             ends_others: false,
@@ -296,7 +299,7 @@ async fn enter(
             data: json!({ "ip": ip, "factor": factor }),
         };
         let scope = Scope::live(&account.id, &stored.user.id);
-        if let Opened::Done(session) = open
+        if let SessionOpened::Done(session) = open
             .execute(&people.store, &scope, &fresh.session(people))
             .await?
         {
@@ -317,7 +320,7 @@ async fn enter(
 /// would see sign-ins to other accounts, or that they exist.
 pub(super) async fn refused(
     call: &OpenCall,
-    found: &[(Account, Stored)],
+    found: &[(Account, StoredUser)],
     client: Option<IpAddr>,
     what: &str,
 ) -> Result<Problem, Problem> {

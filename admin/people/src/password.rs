@@ -17,9 +17,9 @@ use store::account::Account;
 use store::credential_attempts::Attempts;
 use store::keys::{AccountKeys, Tries};
 use store::script::change::Scope;
-use store::session::script::{Open, Opened};
+use store::session::script::{SessionOpened, SessionOpening};
 use store::user::script::{find_reset, is_open_reset};
-use store::user::{Stored, User};
+use store::user::{StoredUser, User};
 use utoipa::ToSchema;
 
 operations! {
@@ -63,7 +63,7 @@ pub async fn change(call: Call) -> Answer {
             password: password.clone(),
             ..stored.user.clone()
         };
-        let open = Open {
+        let open = SessionOpening {
             old: &stored,
             new: &user,
             ends_others: true,
@@ -72,7 +72,7 @@ pub async fn change(call: Call) -> Answer {
             kind: "user.password_changed",
             data: json!({ "by": "user" }),
         };
-        if let Opened::Done(_) = open
+        if let SessionOpened::Done(_) = open
             .execute(&people.store, &scope, &fresh.session(people))
             .await?
         {
@@ -132,7 +132,7 @@ async fn user_of(
     people: &PeopleState,
     hash: &str,
     guesses: Attempts<'_>,
-) -> Result<(Account, Stored), Problem> {
+) -> Result<(Account, StoredUser), Problem> {
     take(people, guesses).await?;
     let (account, email) = find_reset(&people.store, hash).await?.ok_or_else(no_link)?;
     find(people, &account, &email).await?.ok_or_else(no_link)
@@ -186,7 +186,7 @@ pub async fn reset(call: OpenCall) -> Answer {
         };
         let password = password.clone();
         let user = User { password, ..user };
-        let open = Open {
+        let open = SessionOpening {
             old: stored,
             new: &user,
             ends_others: true,
@@ -200,12 +200,12 @@ pub async fn reset(call: OpenCall) -> Answer {
             .execute(&people.store, &scope, &fresh.session(people))
             .await?
         {
-            Opened::Done(session) => {
+            SessionOpened::Done(session) => {
                 log_failed_cleanup(clean_up(&call, guesses, attempts(Tries::Reset, &stored.user.id)).await);
                 return signed_in(people, account, &user, &session, &fresh.token);
             }
-            Opened::Used => return Err(no_link()),
-            Opened::Changed => {}
+            SessionOpened::Used => return Err(no_link()),
+            SessionOpened::Changed => {}
         }
         found = find(people, &account.id, &stored.user.email)
             .await?

@@ -25,7 +25,7 @@ use store::script::change::Scope;
 use store::session::script::{NewSession, mint_id};
 use store::session::{Session, user_agent};
 use store::user::script::note;
-use store::user::{Stored, User};
+use store::user::{StoredUser, User};
 use store::versions::AccountVersion;
 use utoipa::ToSchema;
 
@@ -187,8 +187,8 @@ impl<'a> Me<'a> {
     ///
     /// # Errors
     /// 401 if the user was removed since the call arrived.
-    pub(super) async fn stored(&self, call: &Call) -> Result<Stored, Problem> {
-        let stored = Stored::find(&call.state.store, &call.keys(), self.email).await?;
+    pub(super) async fn stored(&self, call: &Call) -> Result<StoredUser, Problem> {
+        let stored = StoredUser::find(&call.state.store, &call.keys(), self.email).await?;
         stored
             .filter(|stored| stored.user.id == self.id)
             .ok_or_else(|| session::ended(&call.admission))
@@ -205,7 +205,7 @@ impl<'a> Me<'a> {
     ///
     /// # Errors
     /// 401 `INVALID_CREDENTIALS`, 429 `LOGIN_LOCKED`.
-    pub(super) async fn confirm(&self, call: &Call, password: SecretString) -> Result<Stored, Problem> {
+    pub(super) async fn confirm(&self, call: &Call, password: SecretString) -> Result<StoredUser, Problem> {
         let (people, store) = (&call.state, &call.state.store);
         let tries = attempts(Tries::Confirm, self.id);
         take(people, tries).await?;
@@ -242,12 +242,12 @@ pub(super) async fn find(
     people: &PeopleState,
     account: &str,
     email: &str,
-) -> Result<Option<(Account, Stored)>, Problem> {
+) -> Result<Option<(Account, StoredUser)>, Problem> {
     let floor = people.store.floor(account).await;
     let keys = AccountKeys::new(account);
     let (account, stored) = tokio::try_join!(
         Account::read(&people.store, account),
-        Stored::find(&people.store, &keys, email)
+        StoredUser::find(&people.store, &keys, email)
     )?;
     if let Some(account) = &account {
         require_no_loss(

@@ -17,7 +17,7 @@ use store::page::Order;
 use store::script::change::Scope;
 use store::user::email::EmailOwner;
 use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
-use store::user::{Stored, User, last_logins};
+use store::user::{StoredUser, User, last_logins};
 use utoipa::ToSchema;
 
 operations! {
@@ -50,8 +50,8 @@ pub(super) fn given_role(body: &Fields<'_>) -> Result<Role, Problem> {
     Role::parse(&body.string("role")?.required("role")?).ok_or_else(bad)
 }
 
-async fn member(call: &Call, id: &str) -> Result<Stored, Problem> {
-    let team = Stored::list(&call.state.store, &call.keys()).await?;
+async fn member(call: &Call, id: &str) -> Result<StoredUser, Problem> {
+    let team = StoredUser::list(&call.state.store, &call.keys()).await?;
     let found = team.into_iter().find(|stored| stored.user.id == id);
     found.ok_or_else(|| Problem::new(Code::NotFound, "The account has no such user."))
 }

@@ -16,7 +16,7 @@ use store::keys::Tries;
 use store::script::change::Scope;
 use store::server_clock;
 use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
-use store::user::{Stored, Totp, User};
+use store::user::{StoredUser, Totp, User};
 use subtle::ConstantTimeEq;
 use url::form_urlencoded::byte_serialize;
 use utoipa::ToSchema;
@@ -272,7 +272,7 @@ async fn change<T>(
     edit: impl Fn(&mut User) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
     for _ in 0..ATTEMPTS {
-        let old: Stored = me.stored(call).await?;
+        let old: StoredUser = me.stored(call).await?;
         let mut user = old.user.clone();
         let done = edit(&mut user)?;
         let change = ChangeUser {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use store::webhook::delivery::Attempt;
-use store::webhook::script::deliver::Next;
+use store::webhook::script::deliver::AfterAttempt;
 use telemetry::registrar::level;
 
 /// Results of an attempt.
@@ -63,7 +63,7 @@ impl WebhookMetrics {
     }
 
     /// Counts an attempt.
-    pub fn attempted(&self, made: &Attempt, next: Next) {
+    pub fn attempted(&self, made: &Attempt, next: AfterAttempt) {
         let result = match made.code {
             _ if made.accepted() => 0,
             Some(_) => 1,
@@ -71,9 +71,9 @@ impl WebhookMetrics {
         };
         self.attempts[result].inc();
         match next {
-            Next::Failed => self.given_up.inc(),
-            Next::Park => self.parked.inc(),
-            Next::Delivered | Next::Retry(_) => {}
+            AfterAttempt::Failed => self.given_up.inc(),
+            AfterAttempt::Park => self.parked.inc(),
+            AfterAttempt::Delivered | AfterAttempt::Retry(_) => {}
         }
     }
 

@@ -9,7 +9,7 @@ use pingora::protocols::http::ServerSession;
 use std::net::IpAddr;
 use std::sync::Arc;
 use store::Store;
-use store::blocked::{BlockedCopy, Verdict};
+use store::blocked::{BlockStatus, BlockedCopy};
 
 /// Filters client addresses.
 pub struct AddressFilter {
@@ -27,7 +27,7 @@ impl AddressFilter {
         if let Some(peer) = peer_of(session) {
             warn_of_untrusted_proxy(peer, &session.req_header().headers, &self.trusted_proxies);
         }
-        self.blocked.judge(|| self.client_of(session)) == Verdict::Free
+        self.blocked.judge(|| self.client_of(session)) == BlockStatus::Free
     }
 
     /// Rejects blocked addresses, and every address until the list was read once.
@@ -37,13 +37,13 @@ impl AddressFilter {
     pub async fn check(&self, session: &ServerSession) -> Result<(), Rejection> {
         let verdict = self.blocked.judge_now(&self.store, || self.client_of(session));
         match verdict.await {
-            Verdict::Free => Ok(()),
-            Verdict::Blocked => {
+            BlockStatus::Free => Ok(()),
+            BlockStatus::Blocked => {
                 let message = "The operator of this service has blocked your address.";
                 Err(Refusal::new(RefusalKind::IpBlocked, message).into())
             }
-            Verdict::Unknown => Err(Refusal::new(RefusalKind::IpBlocked, UNKNOWN_ADDRESS).into()),
-            Verdict::Unread => Err(Rejection::unavailable()),
+            BlockStatus::Unknown => Err(Refusal::new(RefusalKind::IpBlocked, UNKNOWN_ADDRESS).into()),
+            BlockStatus::Unread => Err(Rejection::unavailable()),
         }
     }
 

@@ -4,7 +4,7 @@ mod copy;
 pub mod script;
 mod version;
 
-pub use self::copy::{BlockedCopy, Verdict};
+pub use self::copy::{BlockStatus, BlockedCopy};
 use self::version::Version;
 use crate::{Store, StoreError, keys};
 use ipnet::IpNet;

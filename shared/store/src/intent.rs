@@ -17,7 +17,7 @@ pub use lists::IntentLists;
 pub use old::SEGMENTS_AT_ONCE;
 pub use texts::Texts;
 
-use self::outcome::{Outcome, decided, events, heads};
+use self::outcome::{IntentOutcome, decided, events, heads};
 use crate::keys::Realm;
 use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
@@ -142,7 +142,7 @@ impl NewIntent<'_> {
     /// Returns the hash of the timeline's last entry for each possible outcome, as scripts parse it: `settled=<hash>
     /// daily_limit=<hash> …`.
     pub fn heads(&self, pending: bool, reasons: &[Reason]) -> String {
-        let outcomes = Outcome::all(pending, reasons);
+        let outcomes = IntentOutcome::all(pending, reasons);
         heads(outcomes, |outcome| {
             events(self.kind, self.at_ms, self.amount, self.note, outcome)
         })
@@ -269,9 +269,9 @@ impl IntentRecord {
     /// Computes the chained timeline; empty for a record that is no intent.
     pub fn timeline(&self) -> Vec<Entry> {
         let outcome = |state: IntentState| match (state, self.reason) {
-            (IntentState::PendingApproval, _) => Outcome::Pending,
-            (IntentState::Blocked, Some(reason)) => Outcome::Blocked(reason),
-            (IntentState::Settled | IntentState::Blocked, _) => Outcome::Settled,
+            (IntentState::PendingApproval, _) => IntentOutcome::Pending,
+            (IntentState::Blocked, Some(reason)) => IntentOutcome::Blocked(reason),
+            (IntentState::Settled | IntentState::Blocked, _) => IntentOutcome::Settled,
         };
         let note = self.note.as_deref();
         let mut all = events(self.kind, self.at_ms, self.amount, note, outcome(self.first));
@@ -293,9 +293,9 @@ impl IntentRecord {
             self.at_ms,
             self.amount,
             self.note.as_deref(),
-            Outcome::Pending,
+            IntentOutcome::Pending,
         );
-        heads(Outcome::all(false, reasons), |outcome| {
+        heads(IntentOutcome::all(false, reasons), |outcome| {
             let after = decided(decision, self.amount, outcome);
             before.iter().cloned().chain(after).collect()
         })

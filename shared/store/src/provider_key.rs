@@ -46,7 +46,7 @@ pub struct NewProviderKey<'a> {
 
 /// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stored {
+pub enum ProviderKeyStored {
     /// The next call uses it.
     Done {
         /// Time of storing, in ms since 1970.
@@ -59,7 +59,7 @@ pub enum Stored {
 impl NewProviderKey<'_> {
     /// Stores the key, replacing the agent's previous one for the provider.
     /// Safe to retry.
-    pub async fn store(&self, store: &Store, scope: &Scope<'_>) -> Result<Stored, StoreError> {
+    pub async fn store(&self, store: &Store, scope: &Scope<'_>) -> Result<ProviderKeyStored, StoreError> {
         let realm = scope.realm();
         let keys = StoreKeys {
             agent: realm.agent(self.agent),
@@ -85,10 +85,10 @@ impl NewProviderKey<'_> {
         let event = AuditEvent::new("provider_key.stored", data).with_agent(self.agent);
         let mut reply = scope.execute(store, &STORE, event, keys, args).await?;
         match reply.word()?.as_str() {
-            "stored" => Ok(Stored::Done {
+            "stored" => Ok(ProviderKeyStored::Done {
                 created_at_ms: reply.number()?,
             }),
-            "too_many" => Ok(Stored::TooMany),
+            "too_many" => Ok(ProviderKeyStored::TooMany),
             _ => reply.unexpected(),
         }
     }

@@ -35,7 +35,7 @@ pub struct Limit {
 
 /// Outcome of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counted {
+pub enum LimitOutcome {
     /// Within both limits.
     Passed,
     /// The caller's limit is reached for this long; the request was not counted.
@@ -66,7 +66,12 @@ impl Limit {
     ///
     /// # Errors
     /// [`StoreError`]; the caller must then refuse the request.
-    pub async fn count(&self, store: &Store, account: &AccountKeys, id: &str) -> Result<Counted, StoreError> {
+    pub async fn count(
+        &self,
+        store: &Store,
+        account: &AccountKeys,
+        id: &str,
+    ) -> Result<LimitOutcome, StoreError> {
         self.counted(store, account, id, self.of_account().to_string())
             .await
     }
@@ -81,7 +86,7 @@ impl Limit {
         store: &Store,
         account: &AccountKeys,
         id: &str,
-    ) -> Result<Counted, StoreError> {
+    ) -> Result<LimitOutcome, StoreError> {
         self.counted(store, account, id, String::new()).await
     }
 
@@ -91,7 +96,7 @@ impl Limit {
         account: &AccountKeys,
         id: &str,
         account_max: String,
-    ) -> Result<Counted, StoreError> {
+    ) -> Result<LimitOutcome, StoreError> {
         let keys = CountKeys {
             of_caller: account.management_rate(self.rate, id),
             of_account: account.management_rate(self.rate, ALL_CALLERS),
@@ -103,9 +108,9 @@ impl Limit {
         };
         let mut reply = store.reply(&TECHNICAL, keys, args).await?;
         match reply.word()?.as_str() {
-            "passed" => Ok(Counted::Passed),
-            "over" => Ok(Counted::Over(Duration::from_millis(reply.number()?))),
-            "account_over" => Ok(Counted::AccountOver(Duration::from_millis(reply.number()?))),
+            "passed" => Ok(LimitOutcome::Passed),
+            "over" => Ok(LimitOutcome::Over(Duration::from_millis(reply.number()?))),
+            "account_over" => Ok(LimitOutcome::AccountOver(Duration::from_millis(reply.number()?))),
             _ => reply.unexpected(),
         }
     }

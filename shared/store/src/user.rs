@@ -80,21 +80,21 @@ impl User {
 
     /// Lists all users of `account`, oldest first.
     pub async fn list(store: &Store, account: &AccountKeys) -> Result<Vec<Self>, StoreError> {
-        let users = Stored::list(store, account).await?;
+        let users = StoredUser::list(store, account).await?;
         Ok(users.into_iter().map(|stored| stored.user).collect())
     }
 }
 
 /// A user with its stored text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredUser {
     /// The parsed user.
     pub user: User,
     /// The stored text, to be compared by a change.
     pub text: String,
 }
 
-impl Stored {
+impl StoredUser {
     /// Parses a stored text.
     pub fn parse(text: String) -> Result<Self, StoreError> {
         let user = serde_json::from_str(&text).map_err(|_| StoreError::unexpected("user record"))?;
@@ -142,15 +142,15 @@ mod tests {
             totp_pending: None,
             totp_begun_at_ms: None,
         };
-        assert_eq!(Stored::parse(user.to_stored()).unwrap().user, user);
+        assert_eq!(StoredUser::parse(user.to_stored()).unwrap().user, user);
         assert!(!format!("{user:?}").contains("argon2"));
         user.totp = Some(Totp {
             sealed: "v1.a.b".to_owned(),
             last_step: 7,
             recovery: vec!["0f".to_owned()],
         });
-        assert_eq!(Stored::parse(user.to_stored()).unwrap().user, user);
-        assert!(Stored::parse("{}".to_owned()).is_err());
+        assert_eq!(StoredUser::parse(user.to_stored()).unwrap().user, user);
+        assert!(StoredUser::parse("{}".to_owned()).is_err());
     }
 
     #[test]

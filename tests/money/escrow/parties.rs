@@ -11,7 +11,7 @@ use domain::money::{NANOS_PER_USD, Nanos};
 use harness::{Caller, Reply, SeedAccount, Store, assert_fields};
 use serde_json::{Value, json};
 use store::deposit::DepositState;
-use store::deposit::script::{Made, NewDeposit};
+use store::deposit::script::{DepositMade, NewDeposit};
 use store::intent::IntentRecord;
 use store::keys::{IntentIndex, USER};
 use store::once::Once;
@@ -111,7 +111,7 @@ impl Side {
             at_ms: now_ms(),
         };
         let made = deposit.execute(&self.store, &self.scope()).await.unwrap();
-        assert!(matches!(made, Made::Done { again: false, .. }), "{made:?}");
+        assert!(matches!(made, DepositMade::Done { again: false, .. }), "{made:?}");
     }
 
     /// Deposits until the wallet has room for `room` nano-USD.

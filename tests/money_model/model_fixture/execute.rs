@@ -7,7 +7,9 @@ use crate::model::{At, Place, USD, account, keys, mode, realm};
 use domain::cap::CapPlan;
 use domain::money::Nanos;
 use store::deposit::DepositState;
-use store::deposit::script::{Cancelled, Confirmation, Confirmed, Made, NewDeposit, cancel};
+use store::deposit::script::{
+    Cancelled, DepositConfirmation, DepositConfirmed, DepositMade, NewDeposit, cancel,
+};
 use store::intent::{Decision, IntentRecord};
 use store::script::change::Scope;
 use store::spend;
@@ -223,22 +225,22 @@ impl ModelFixture {
                 .await
                 .map_err(wrong)?
             {
-                Made::Done { deposit, again } => {
+                DepositMade::Done { deposit, again } => {
                     deposit_summary(&deposit, if again { "again" } else { "made" })
                 }
-                Made::Blocked(reason) => format!("blocked {}", reason.as_str()),
-                Made::Known => "known".to_owned(),
-                Made::OtherDeposit => "other".to_owned(),
-                Made::OtherState { .. } => "other_state".to_owned(),
-                Made::TooMuch => "too_much".to_owned(),
-                Made::Changed => "changed".to_owned(),
+                DepositMade::Blocked(reason) => format!("blocked {}", reason.as_str()),
+                DepositMade::Known => "known".to_owned(),
+                DepositMade::OtherDeposit => "other".to_owned(),
+                DepositMade::OtherState { .. } => "other_state".to_owned(),
+                DepositMade::TooMuch => "too_much".to_owned(),
+                DepositMade::Changed => "changed".to_owned(),
             },
         )
     }
 
     async fn confirm(&self, request_id: &RequestId, keyed: bool, reference: &str) -> Outcome {
         let once = request_id.once();
-        let confirmation = Confirmation {
+        let confirmation = DepositConfirmation {
             once: &once,
             record_life: keyed.then_some(RECORD_LIFE),
             reference,
@@ -247,14 +249,14 @@ impl ModelFixture {
         };
         let confirmed = confirmation.execute(&self.store, &scope(request_id.at)).await;
         Ok(match confirmed.map_err(wrong)? {
-            Confirmed::Done { deposit, again } => {
+            DepositConfirmed::Done { deposit, again } => {
                 deposit_summary(&deposit, if again { "again" } else { "confirmed" })
             }
-            Confirmed::Known => "known".to_owned(),
-            Confirmed::Missing => "missing".to_owned(),
-            Confirmed::Cancelled => "cancelled".to_owned(),
-            Confirmed::Closed => "closed".to_owned(),
-            Confirmed::TooMuch => "too_much".to_owned(),
+            DepositConfirmed::Known => "known".to_owned(),
+            DepositConfirmed::Missing => "missing".to_owned(),
+            DepositConfirmed::Cancelled => "cancelled".to_owned(),
+            DepositConfirmed::Closed => "closed".to_owned(),
+            DepositConfirmed::TooMuch => "too_much".to_owned(),
         })
     }
 

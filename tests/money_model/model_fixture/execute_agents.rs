@@ -8,9 +8,9 @@ use crate::model::{At, DESCRIPTION, Limits, USD};
 use store::Store;
 use store::agent;
 use store::agent::freeze::{Freeze, Frozen, FrozenBy, set_frozen};
-use store::agent::script::{Created, Deleted, NewAgent};
+use store::agent::script::{AgentCreated, Deleted, NewAgent};
 use store::policy;
-use store::policy::script::{Expected, PolicyDeleted, PolicySet, SetPolicy, delete};
+use store::policy::script::{PolicyDeleted, PolicyPrecondition, PolicySet, SetPolicy, delete};
 use store::script::change::FieldChange;
 use store::script::plan_limit::PlanLimit;
 use store::wallet::script::user_wallet;
@@ -39,10 +39,10 @@ impl ModelFixture {
                     }),
                 };
                 Ok(match new.create(store, &scope(*at)).await.map_err(wrong)? {
-                    Created::Done => "created",
-                    Created::TierLimit => "tier_limit",
-                    Created::Exists => "exists",
-                    Created::OtherPlan(_) => "other_plan",
+                    AgentCreated::Done => "created",
+                    AgentCreated::TierLimit => "tier_limit",
+                    AgentCreated::Exists => "exists",
+                    AgentCreated::OtherPlan(_) => "other_plan",
                 }
                 .to_owned())
             }
@@ -64,7 +64,7 @@ impl ModelFixture {
                 set_policy(store, *at, agent.as_deref(), limits, *n).await
             }
             Act::DropPolicy { at, id } => {
-                let deleted = delete(store, &scope(*at), id, &Expected::Anything).await;
+                let deleted = delete(store, &scope(*at), id, &PolicyPrecondition::Anything).await;
                 Ok(match deleted.map_err(wrong)? {
                     PolicyDeleted::Done => "deleted",
                     PolicyDeleted::Missing => "missing",
@@ -112,7 +112,7 @@ async fn set_policy(store: &Store, at: At, agent: Option<&str>, limits: &Limits,
         changes: &changes,
         defaults: &defaults,
         new_id: &id,
-        expected: &policy::script::Expected::Anything,
+        expected: &policy::script::PolicyPrecondition::Anything,
     };
     match set.execute(store, &scope(at)).await.map_err(wrong)? {
         PolicySet::Done(_) => Ok("set".to_owned()),

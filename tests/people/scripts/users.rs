@@ -4,7 +4,7 @@ use super::{EMAIL, NOW_MS, SCOPE, after, changes, describe, fresh, left, look_up
 use harness::scripts::{Checked, execute};
 use harness::{Role, Store, same};
 use serde_json::json;
-use store::user::Stored;
+use store::user::StoredUser;
 use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
 
 pub async fn change(store: &Store) -> Checked {
@@ -32,7 +32,7 @@ pub async fn change(store: &Store) -> Checked {
     execute::<i64>(store, &["HSET", &made(3), "revoked_at", "5"]).await?;
     let ids = [1, 2, 3, 4].map(|n| format!("key_{n}"));
     let demoted = user("usr_1", EMAIL, Role::Admin);
-    let run = async |old: &Stored, new: Option<&Stored>, ending: SessionsToEnd<'_>| {
+    let run = async |old: &StoredUser, new: Option<&StoredUser>, ending: SessionsToEnd<'_>| {
         let change = ChangeUser {
             old,
             new: new.map(|stored| &stored.user),

@@ -5,7 +5,7 @@ use super::fixture::{Fixture, append};
 use domain::budget::Budget;
 use store::StoreError;
 use store::account::usage::Usage;
-use store::agent::script::{Created, NewAgent, update};
+use store::agent::script::{AgentCreated, NewAgent, update};
 use store::audit::{LONG_LINE, long_text};
 use store::script::change::Scope;
 
@@ -80,7 +80,7 @@ async fn the_text_of_long_lines_counts_until_they_are_archived() {
         limit: None,
     };
     let made = agent.create(&fixture.store, &scope).await.unwrap();
-    assert_eq!(made, Created::Done);
+    assert_eq!(made, AgentCreated::Done);
     for length in LENGTHS {
         let changes = [("description", Some("x".repeat(length)))];
         assert!(update(&fixture.store, &scope, "bot", &changes).await.unwrap());

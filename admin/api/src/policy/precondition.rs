@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderName, header};
 use endpoint::problem::Problem;
-use store::policy::script::Expected;
+use store::policy::script::PolicyPrecondition;
 
 /// Maximum number of revisions in a header.
 const TAGS_MAX: usize = 10;
@@ -11,14 +11,14 @@ const TAGS_MAX: usize = 10;
 ///
 /// # Errors
 /// 400 for headers other than `If-Match: "<revision>"`, `If-Match: *` and `If-None-Match: *`, or for both headers.
-pub(super) fn expected(headers: &HeaderMap) -> Result<Expected, Problem> {
+pub(super) fn expected(headers: &HeaderMap) -> Result<PolicyPrecondition, Problem> {
     let matches = single_value(headers, &header::IF_MATCH)?;
     let none = single_value(headers, &header::IF_NONE_MATCH)?;
     match (matches, none) {
-        (None, None) => Ok(Expected::Anything),
-        (None, Some("*")) => Ok(Expected::None),
+        (None, None) => Ok(PolicyPrecondition::Anything),
+        (None, Some("*")) => Ok(PolicyPrecondition::None),
         (None, Some(_)) => Err(Problem::validation("If-None-Match must be *.")),
-        (Some("*"), None) => Ok(Expected::Some),
+        (Some("*"), None) => Ok(PolicyPrecondition::Some),
         (Some(tags), None) => revisions(tags),
         (Some(_), Some(_)) => Err(Problem::validation("Send If-Match or If-None-Match, not both.")),
     }
@@ -35,7 +35,7 @@ fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<
 }
 
 /// Parses `"3"`, or several of them. A tag of another form, such as a weak one, matches no revision.
-fn revisions(tags: &str) -> Result<Expected, Problem> {
+fn revisions(tags: &str) -> Result<PolicyPrecondition, Problem> {
     let bad = || {
         let message = format!("If-Match must be * or up to {TAGS_MAX} revisions in quotes, such as \"3\".");
         Problem::validation(message)
@@ -51,7 +51,7 @@ fn revisions(tags: &str) -> Result<Expected, Problem> {
         let same = number.filter(|number| strong == tag && number.to_string() == inner);
         revisions.extend(same);
     }
-    Ok(Expected::Revisions(revisions))
+    Ok(PolicyPrecondition::Revisions(revisions))
 }
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use axum::http::HeaderValue;
 
-    fn expected_of(pairs: &[(HeaderName, &'static str)]) -> Result<Expected, Problem> {
+    fn expected_of(pairs: &[(HeaderName, &'static str)]) -> Result<PolicyPrecondition, Problem> {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.append(name, HeaderValue::from_static(value));
@@ -70,17 +70,27 @@ mod tests {
     #[test]
     fn preconditions_are_read_and_others_are_refused() {
         let matches = |text| expected_of(&[(header::IF_MATCH, text)]);
-        assert_eq!(expected_of(&[]), Ok(Expected::Anything));
-        assert_eq!(matches("\"3\""), Ok(Expected::Revisions(vec![3])));
-        assert_eq!(matches("\"3\", \"12\""), Ok(Expected::Revisions(vec![3, 12])));
-        assert_eq!(matches("*"), Ok(Expected::Some));
+        assert_eq!(expected_of(&[]), Ok(PolicyPrecondition::Anything));
+        assert_eq!(matches("\"3\""), Ok(PolicyPrecondition::Revisions(vec![3])));
+        assert_eq!(
+            matches("\"3\", \"12\""),
+            Ok(PolicyPrecondition::Revisions(vec![3, 12]))
+        );
+        assert_eq!(matches("*"), Ok(PolicyPrecondition::Some));
         for none in ["W/\"3\"", "\"x\"", "\"03\"", "\"\""] {
-            assert_eq!(matches(none), Ok(Expected::Revisions(Vec::new())), "{none}");
+            assert_eq!(
+                matches(none),
+                Ok(PolicyPrecondition::Revisions(Vec::new())),
+                "{none}"
+            );
         }
         for bad in ["3", "", "\"3", "\"3\",", "\"3\"4\""] {
             matches(bad).unwrap_err();
         }
-        assert_eq!(expected_of(&[(header::IF_NONE_MATCH, "*")]), Ok(Expected::None));
+        assert_eq!(
+            expected_of(&[(header::IF_NONE_MATCH, "*")]),
+            Ok(PolicyPrecondition::None)
+        );
         expected_of(&[(header::IF_NONE_MATCH, "\"3\"")]).unwrap_err();
         expected_of(&[(header::IF_MATCH, "*"), (header::IF_NONE_MATCH, "*")]).unwrap_err();
         expected_of(&[(header::IF_MATCH, "\"3\""), (header::IF_MATCH, "\"4\"")]).unwrap_err();

@@ -9,7 +9,7 @@ use serde_json::json;
 use store::keys::AccountKeys;
 use store::script::change::Scope;
 use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
-use store::user::{Stored, User};
+use store::user::{StoredUser, User};
 
 /// Reseals the second factors of all users. A user who is changed meanwhile is read again.
 pub(super) async fn rotate_factors(
@@ -20,7 +20,7 @@ pub(super) async fn rotate_factors(
 ) -> Result<(), CommandFailure> {
     let keys = AccountKeys::new(account);
     let scope = Scope::from_operator(account, Mode::Live);
-    for listed in Stored::list(&context.store, &keys).await? {
+    for listed in StoredUser::list(&context.store, &keys).await? {
         let mut known = Some(listed);
         for _ in 0..ATTEMPTS {
             let Some(old) = known.take() else { break };
@@ -41,7 +41,7 @@ pub(super) async fn rotate_factors(
                 tally.reencrypted += sealed;
                 break;
             }
-            known = Stored::find(&context.store, &keys, &old.user.email).await?;
+            known = StoredUser::find(&context.store, &keys, &old.user.email).await?;
         }
         if known.is_some() {
             let message = format!("other requests keep changing a user of {account}; rotate again");

@@ -15,7 +15,7 @@ use store::keys::AccountKeys;
 use store::script::change::Scope;
 use store::user::email::EmailOwner;
 use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
-use store::user::{Stored, User};
+use store::user::{StoredUser, User};
 
 /// Maximum number of attempts of a change of a user if other changes occur meanwhile.
 const ATTEMPTS: usize = 8;
@@ -34,7 +34,7 @@ pub(in super::super) struct UserArgs {
 /// A user and its account.
 pub(super) struct FoundUser {
     pub(super) owner: EmailOwner,
-    pub(super) stored: Stored,
+    pub(super) stored: StoredUser,
 }
 
 impl FoundUser {
@@ -51,7 +51,7 @@ impl FoundUser {
         let mut found = Vec::new();
         for account in accounts {
             let keys = AccountKeys::new(&account);
-            if let Some(stored) = Stored::find(&context.store, &keys, email).await? {
+            if let Some(stored) = StoredUser::find(&context.store, &keys, email).await? {
                 let user = stored.user.id.clone();
                 let owner = EmailOwner { account, user };
                 found.push(Self { owner, stored });
@@ -277,7 +277,7 @@ pub(super) async fn remove(
 async fn forget_missing(context: &CommandContext, name: &UserArgs) -> Result<Option<Report>, CommandFailure> {
     let UserArgs { email, account } = name;
     let Some(account) = account else { return Ok(None) };
-    let there = Stored::find(&context.store, &AccountKeys::new(account), email).await?;
+    let there = StoredUser::find(&context.store, &AccountKeys::new(account), email).await?;
     if there.is_some() || !EmailOwner::forget_missing(&context.store, email, account).await? {
         return Ok(None);
     }

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use store::StoreError;
 use store::keys::user_lookup;
 use store::read::{Answers, Read};
-use store::user::Stored;
+use store::user::StoredUser;
 use store::user::email::{ACCOUNTS_MAX, EmailOwner};
 
 impl Pass<'_> {
@@ -20,7 +20,7 @@ impl Pass<'_> {
         };
         let mut ids = HashSet::new();
         for (email, text) in records {
-            let Ok(Stored { user, .. }) = Stored::parse(text) else {
+            let Ok(StoredUser { user, .. }) = StoredUser::parse(text) else {
                 self.add_violation(Invariant::Names, &[key], "the record of a user is malformed");
                 continue;
             };

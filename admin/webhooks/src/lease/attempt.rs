@@ -13,7 +13,7 @@ use std::time::Duration;
 use store::StoreError;
 use store::webhook::delivery::{Attempt, Delivery, DeliveryEvent, DeliveryState, delivery_id};
 use store::webhook::script::Endpoint;
-use store::webhook::script::deliver::{AttemptOutcome, Lease, Next};
+use store::webhook::script::deliver::{AfterAttempt, AttemptOutcome, Lease};
 use telemetry::error_chain;
 use tokio::time::Instant;
 
@@ -133,12 +133,12 @@ async fn attempt_once(
             (made, next)
         }
         Content::Unavailable(why) => (unsent(why), next(webhooks, false, delivery.attempts_of_turn())),
-        Content::Lost(why) => (unsent(why), Next::Failed),
+        Content::Lost(why) => (unsent(why), AfterAttempt::Failed),
     };
     webhooks.metrics.attempted(&made, next);
     tracing::debug!(account, %mode, webhook, delivery = id, event = delivery.event.as_str(), http.status = made.code,
         error = made.error, "webhook attempted");
-    if next == Next::Failed {
+    if next == AfterAttempt::Failed {
         tracing::warn!(account, %mode, webhook, delivery = id, "a webhook delivery was given up");
     }
     let accepted = made.accepted();
@@ -165,26 +165,28 @@ fn unsent(why: &str) -> Attempt {
 }
 
 /// Returns the delivery after the attempt.
-fn after(delivery: Delivery, made: Attempt, next: Next) -> Delivery {
+fn after(delivery: Delivery, made: Attempt, next: AfterAttempt) -> Delivery {
     let state = match next {
-        Next::Delivered => DeliveryState::Delivered,
-        Next::Failed => DeliveryState::Failed,
-        Next::Retry(_) | Next::Park => DeliveryState::Pending,
+        AfterAttempt::Delivered => DeliveryState::Delivered,
+        AfterAttempt::Failed => DeliveryState::Failed,
+        AfterAttempt::Retry(_) | AfterAttempt::Park => DeliveryState::Pending,
     };
     delivery.attempted(made, state)
 }
 
 /// Returns the next step after an attempt that followed `earlier` others.
-fn next(webhooks: &Webhooks, accepted: bool, earlier: usize) -> Next {
+fn next(webhooks: &Webhooks, accepted: bool, earlier: usize) -> AfterAttempt {
     let made = earlier + 1;
     if accepted {
-        return Next::Delivered;
+        return AfterAttempt::Delivered;
     }
     if made >= webhooks.settings.max_attempts as usize {
-        return Next::Failed;
+        return AfterAttempt::Failed;
     }
     let delay = webhooks.settings.retry_delays_ms.get(earlier);
-    delay.map_or(Next::Park, |delay| Next::Retry(Duration::from_millis(*delay)))
+    delay.map_or(AfterAttempt::Park, |delay| {
+        AfterAttempt::Retry(Duration::from_millis(*delay))
+    })
 }
 
 /// Stores the outcome. Retries if the store does not reply: otherwise the delivery would be attempted again. Returns
@@ -227,7 +229,7 @@ mod tests {
             ("", 0, EventName::WebhookTest),
         ] {
             assert_eq!(Delivery::parse(text), None);
-            let failed = after(placeholder(text), unsent(UNREADABLE), Next::Failed);
+            let failed = after(placeholder(text), unsent(UNREADABLE), AfterAttempt::Failed);
             let read = Delivery::parse(&failed.text()).unwrap();
             assert_eq!(
                 (read.seq, read.event, read.state),

@@ -71,7 +71,7 @@ pub struct NewAgent<'a> {
 
 /// Outcome of creating an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Created {
+pub enum AgentCreated {
     /// The agent exists.
     Done,
     /// The plan allows no more agents.
@@ -104,15 +104,15 @@ impl NewAgent<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; if the script may have run, the agent may exist.
-    pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
+    pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<AgentCreated, StoreError> {
         for _ in 0..ATTEMPTS {
             let new = NewPlace::draw(store, scope, self.id).await?;
             let mut reply = self.attempt(store, scope, &new).await?;
             return match reply.word()?.as_str() {
-                "created" => Ok(Created::Done),
-                "tier_limit" => Ok(Created::TierLimit),
-                "exists" => Ok(Created::Exists),
-                "other_plan" => reply.word().map(Created::OtherPlan),
+                "created" => Ok(AgentCreated::Done),
+                "tier_limit" => Ok(AgentCreated::TierLimit),
+                "exists" => Ok(AgentCreated::Exists),
+                "other_plan" => reply.word().map(AgentCreated::OtherPlan),
                 "taken" => continue,
                 _ => reply.unexpected(),
             };

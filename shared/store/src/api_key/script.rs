@@ -68,7 +68,7 @@ pub struct NewApiKey<'a> {
 
 /// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Created {
+pub enum ApiKeyCreated {
     /// The key is active.
     Done,
     /// The account does not exist.
@@ -90,7 +90,7 @@ impl NewApiKey<'_> {
     ///
     /// # Errors
     /// [`StoreError`]: the secret must then not be returned.
-    pub async fn create(&self, store: &Store) -> Result<Created, StoreError> {
+    pub async fn create(&self, store: &Store) -> Result<ApiKeyCreated, StoreError> {
         let secret = self.secret.expose_secret();
         let hash = sha256_hex(secret.as_bytes());
         let lookup = keys::api_key_lookup(&hash);
@@ -133,14 +133,14 @@ impl NewApiKey<'_> {
             lookup: &lookup,
             owner: &owner,
         };
-        let is_written = |created: &Created| *created == Created::Done;
+        let is_written = |created: &ApiKeyCreated| *created == ApiKeyCreated::Done;
         let revoke = revoke(store, &scope, self.key_id);
         let write = self.keep(store, &data, &fields);
         issue.execute(store, write, is_written, revoke).await
     }
 
     /// Writes the record. Removes the oldest revoked key if the account is at its maximum.
-    async fn keep(&self, store: &Store, data: &Value, fields: &[&str]) -> Result<Created, StoreError> {
+    async fn keep(&self, store: &Store, data: &Value, fields: &[&str]) -> Result<ApiKeyCreated, StoreError> {
         let scope = self.scope();
         let (account, most) = (scope.keys(), API_KEYS_MAX.to_string());
         let mut revoked = String::new();
@@ -159,11 +159,11 @@ impl NewApiKey<'_> {
             };
             let mut reply = scope.execute(store, &CREATE, event, keys, args).await?;
             match reply.word()?.as_str() {
-                "created" => return Ok(Created::Done),
-                "no_account" => return Ok(Created::NoAccount),
+                "created" => return Ok(ApiKeyCreated::Done),
+                "no_account" => return Ok(ApiKeyCreated::NoAccount),
                 // Another request may meanwhile have removed that key.
                 "too_many" => match ApiKey::oldest_revoked(store, &account).await? {
-                    None => return Ok(Created::TooMany),
+                    None => return Ok(ApiKeyCreated::TooMany),
                     Some(id) => revoked = id,
                 },
                 _ => return reply.unexpected(),

@@ -18,7 +18,7 @@ const NAMED_MAX: usize = 50;
 
 /// Verdict on a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum BlockStatus {
     /// Not blocked.
     Free,
     /// The client's address is in a blocked range.
@@ -68,20 +68,20 @@ impl BlockedCopy {
 
     /// Returns the verdict on a client. `client` is evaluated only if the list is not empty; `None` stands for an
     /// address that cannot be read, and which may be on the list.
-    pub fn judge(&self, client: impl FnOnce() -> Option<IpAddr>) -> Verdict {
+    pub fn judge(&self, client: impl FnOnce() -> Option<IpAddr>) -> BlockStatus {
         match self.copied.load().as_deref() {
-            None => Verdict::Unread,
-            Some(copied) if copied.set.is_empty() => Verdict::Free,
+            None => BlockStatus::Unread,
+            Some(copied) if copied.set.is_empty() => BlockStatus::Free,
             Some(copied) => match client() {
-                None => Verdict::Unknown,
-                Some(client) if copied.set.contains(client) => Verdict::Blocked,
-                Some(_) => Verdict::Free,
+                None => BlockStatus::Unknown,
+                Some(client) if copied.set.contains(client) => BlockStatus::Blocked,
+                Some(_) => BlockStatus::Free,
             },
         }
     }
 
     /// Like [`BlockedCopy::judge`]; first reads the list if it was never read.
-    pub async fn judge_now(&self, store: &Store, client: impl FnOnce() -> Option<IpAddr>) -> Verdict {
+    pub async fn judge_now(&self, store: &Store, client: impl FnOnce() -> Option<IpAddr>) -> BlockStatus {
         if !self.is_read() {
             self.refresh(store).await;
         }
@@ -184,13 +184,13 @@ mod tests {
         copy.take_in(number, listed, Version::from_stored(Some(version.to_owned())));
     }
 
-    fn judge(copy: &BlockedCopy, text: &str) -> Verdict {
+    fn judge(copy: &BlockedCopy, text: &str) -> BlockStatus {
         copy.judge(|| text.parse().ok())
     }
 
     /// Returns which of the addresses `198.51.100.1` to `.4` are blocked.
     fn blocked(copy: &BlockedCopy) -> Vec<u8> {
-        let is_blocked = |last: &u8| judge(copy, &format!("198.51.100.{last}")) == Verdict::Blocked;
+        let is_blocked = |last: &u8| judge(copy, &format!("198.51.100.{last}")) == BlockStatus::Blocked;
         (1..=4).filter(is_blocked).collect()
     }
 
@@ -202,15 +202,15 @@ mod tests {
     fn no_address_is_admitted_before_the_list_is_read_and_an_empty_list_needs_no_address() {
         let copy = BlockedCopy::default();
         let unasked = || -> Option<IpAddr> { panic!("the address is not needed") };
-        assert_eq!(copy.judge(unasked), Verdict::Unread);
+        assert_eq!(copy.judge(unasked), BlockStatus::Unread);
         read(&copy, "1-a", &[]);
-        assert_eq!(copy.judge(unasked), Verdict::Free);
+        assert_eq!(copy.judge(unasked), BlockStatus::Free);
         read(&copy, "2-a", &["203.0.113.0/24"]);
-        assert_eq!(judge(&copy, "203.0.113.9"), Verdict::Blocked);
-        assert_eq!(judge(&copy, "203.0.114.9"), Verdict::Free);
+        assert_eq!(judge(&copy, "203.0.113.9"), BlockStatus::Blocked);
+        assert_eq!(judge(&copy, "203.0.114.9"), BlockStatus::Free);
         assert_eq!(
             judge(&copy, "unknown"),
-            Verdict::Unknown,
+            BlockStatus::Unknown,
             "it could be on the list"
         );
     }

@@ -4,7 +4,7 @@ mod cancel;
 mod confirm;
 
 pub use cancel::{CANCEL, Cancelled, cancel};
-pub use confirm::{CONFIRM, Confirmation, Confirmed, confirm};
+pub use confirm::{CONFIRM, DepositConfirmation, DepositConfirmed, confirm};
 
 use crate::deposit::{Deposit, DepositState};
 use crate::intent::NewIntent;
@@ -81,7 +81,7 @@ pub struct NewDeposit<'a> {
 
 /// Outcome of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Made {
+pub enum DepositMade {
     /// The deposit exists, new or from an earlier request with the same content.
     Done {
         /// As stored.
@@ -111,7 +111,7 @@ pub enum Made {
 enum MakeOutcome {
     New,
     There,
-    Other(Made),
+    Other(DepositMade),
 }
 
 impl NewDeposit<'_> {
@@ -165,7 +165,7 @@ impl NewDeposit<'_> {
 
     /// Creates the deposit.
     /// Safe to retry.
-    pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Made, StoreError> {
+    pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<DepositMade, StoreError> {
         let is_announced = self.state == DepositState::Pending && !self.closed;
         if is_announced {
             self.announce(store, scope).await?;
@@ -181,11 +181,11 @@ impl NewDeposit<'_> {
         };
         let deposit = Deposit::read(store, &scope.realm(), self.reference).await?;
         match deposit {
-            Some(deposit) if !self.is(&deposit) => Ok(Made::OtherDeposit),
+            Some(deposit) if !self.is(&deposit) => Ok(DepositMade::OtherDeposit),
             Some(deposit) if self.state != deposit.first || deposit.state == DepositState::Cancelled => {
-                Ok(Made::OtherState { now: deposit.state })
+                Ok(DepositMade::OtherState { now: deposit.state })
             }
-            Some(deposit) => Ok(Made::Done { deposit, again }),
+            Some(deposit) => Ok(DepositMade::Done { deposit, again }),
             None => unexpected_reply(&MAKE),
         }
     }
@@ -242,10 +242,12 @@ impl NewDeposit<'_> {
         match reply.word()?.as_str() {
             "made" => Ok(MakeOutcome::New),
             "there" => Ok(MakeOutcome::There),
-            "blocked" => Ok(MakeOutcome::Other(Made::Blocked(reply.parsed(Reason::parse)?))),
-            "known" => Ok(MakeOutcome::Other(Made::Known)),
-            "too_much" => Ok(MakeOutcome::Other(Made::TooMuch)),
-            "changed" => Ok(MakeOutcome::Other(Made::Changed)),
+            "blocked" => Ok(MakeOutcome::Other(DepositMade::Blocked(
+                reply.parsed(Reason::parse)?,
+            ))),
+            "known" => Ok(MakeOutcome::Other(DepositMade::Known)),
+            "too_much" => Ok(MakeOutcome::Other(DepositMade::TooMuch)),
+            "changed" => Ok(MakeOutcome::Other(DepositMade::Changed)),
             _ => reply.unexpected(),
         }
     }

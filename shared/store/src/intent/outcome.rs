@@ -6,13 +6,13 @@ use domain::money::Nanos;
 
 /// Possible outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum IntentOutcome {
     Settled,
     Pending,
     Blocked(Reason),
 }
 
-impl Outcome {
+impl IntentOutcome {
     pub(super) fn all(pending: bool, reasons: &[Reason]) -> impl Iterator<Item = Self> {
         let waits = pending.then_some(Self::Pending);
         let blocked = reasons.iter().copied().map(Self::Blocked);
@@ -30,10 +30,10 @@ impl Outcome {
 
 /// Returns the hash of the last entry for each outcome, as scripts parse it.
 pub(super) fn heads(
-    outcomes: impl Iterator<Item = Outcome>,
-    events: impl Fn(Outcome) -> Vec<Event>,
+    outcomes: impl Iterator<Item = IntentOutcome>,
+    events: impl Fn(IntentOutcome) -> Vec<Event>,
 ) -> String {
-    let word = |outcome: Outcome| {
+    let word = |outcome: IntentOutcome| {
         let chained = timeline(&events(outcome));
         let head = chained.last().map(Entry::hash).unwrap_or_default();
         format!("{}={head}", outcome.word())
@@ -47,7 +47,7 @@ pub(super) fn events(
     at_ms: u64,
     amount: Nanos,
     note: Option<&str>,
-    outcome: Outcome,
+    outcome: IntentOutcome,
 ) -> Vec<Event> {
     let event = |kind, reasoning: &str| Event {
         at_ms,
@@ -59,9 +59,9 @@ pub(super) fn events(
     let done = match kind {
         IntentKind::Spend => {
             let last = match outcome {
-                Outcome::Settled => event(EventType::SpendApproved, PASSED),
-                Outcome::Pending => event(EventType::ApprovalRequested, ABOVE_THRESHOLD),
-                Outcome::Blocked(reason) => event(EventType::SpendBlocked, reason.sentence()),
+                IntentOutcome::Settled => event(EventType::SpendApproved, PASSED),
+                IntentOutcome::Pending => event(EventType::ApprovalRequested, ABOVE_THRESHOLD),
+                IntentOutcome::Blocked(reason) => event(EventType::SpendBlocked, reason.sentence()),
             };
             return vec![event(EventType::SpendRequested, note), last];
         }
@@ -72,8 +72,8 @@ pub(super) fn events(
         IntentKind::Transfer | IntentKind::Deposit => return Vec::new(),
     };
     vec![match outcome {
-        Outcome::Blocked(reason) => event(EventType::EscrowBlocked, reason.sentence()),
-        Outcome::Settled | Outcome::Pending => event(done, note),
+        IntentOutcome::Blocked(reason) => event(EventType::EscrowBlocked, reason.sentence()),
+        IntentOutcome::Settled | IntentOutcome::Pending => event(done, note),
     }]
 }
 
@@ -83,7 +83,7 @@ const PASSED: &str = "Every check passed.";
 const ABOVE_THRESHOLD: &str = "The amount is above the policy's approval threshold.";
 
 /// Returns the events that a decision adds.
-pub(super) fn decided(decision: &Decision, amount: Nanos, outcome: Outcome) -> Vec<Event> {
+pub(super) fn decided(decision: &Decision, amount: Nanos, outcome: IntentOutcome) -> Vec<Event> {
     let event = |kind, reasoning: &str| Event {
         at_ms: decision.at_ms,
         kind,
@@ -95,8 +95,8 @@ pub(super) fn decided(decision: &Decision, amount: Nanos, outcome: Outcome) -> V
         return vec![event(EventType::ApprovalDenied, &by)];
     }
     let last = match outcome {
-        Outcome::Blocked(reason) => event(EventType::SpendBlocked, reason.sentence()),
-        Outcome::Settled | Outcome::Pending => event(EventType::SpendApproved, PASSED),
+        IntentOutcome::Blocked(reason) => event(EventType::SpendBlocked, reason.sentence()),
+        IntentOutcome::Settled | IntentOutcome::Pending => event(EventType::SpendApproved, PASSED),
     };
     vec![event(EventType::ApprovalGranted, &by), last]
 }

@@ -68,7 +68,7 @@ pub struct SetPolicy<'a> {
     /// Id of a new policy, `pol_…`.
     pub new_id: &'a str,
     /// Required state of the policy; otherwise nothing changes.
-    pub expected: &'a Expected,
+    pub expected: &'a PolicyPrecondition,
 }
 
 /// Outcome of setting a policy.
@@ -84,7 +84,7 @@ pub enum PolicySet {
 
 /// Precondition on the policy, to detect concurrent edits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Expected {
+pub enum PolicyPrecondition {
     /// No precondition.
     #[default]
     Anything,
@@ -96,7 +96,7 @@ pub enum Expected {
     Revisions(Vec<u64>),
 }
 
-impl Expected {
+impl PolicyPrecondition {
     /// Returns the word for the script.
     fn word(&self) -> String {
         match self {
@@ -239,7 +239,7 @@ pub async fn delete(
     store: &Store,
     scope: &Scope<'_>,
     id: &str,
-    expected: &Expected,
+    expected: &PolicyPrecondition,
 ) -> Result<PolicyDeleted, StoreError> {
     let Some(policy) = PolicyRecord::read(store, &scope.realm(), id).await? else {
         return Ok(PolicyDeleted::Missing);

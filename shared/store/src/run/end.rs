@@ -44,7 +44,7 @@ impl RunEnd {
 
 /// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum RunEnded {
     /// The run has ended.
     Done,
     /// The agent has no such run.
@@ -63,7 +63,7 @@ pub async fn end(
     agent: &str,
     run: &str,
     end: RunEnd,
-) -> Result<Ended, StoreError> {
+) -> Result<RunEnded, StoreError> {
     let status = end.status().as_str();
     let event = AuditEvent::new(end.event(), json!({ "runId": run, "status": status })).with_agent(agent);
     let keys = EndKeys {
@@ -72,10 +72,10 @@ pub async fn end(
     let args = EndArgs { status };
     let mut reply = scope.execute(store, &RUN_END, event, keys, args).await?;
     match reply.word()?.as_str() {
-        "done" => Ok(Ended::Done),
-        "missing" | "no_account" => Ok(Ended::Missing),
-        "already" => Ok(Ended::Already),
-        "otherwise" => Ok(Ended::Otherwise),
+        "done" => Ok(RunEnded::Done),
+        "missing" | "no_account" => Ok(RunEnded::Missing),
+        "already" => Ok(RunEnded::Already),
+        "otherwise" => Ok(RunEnded::Otherwise),
         _ => reply.unexpected(),
     }
 }

@@ -6,7 +6,7 @@ use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::session::{NO_ADDRESS, SESSIONS_MAX, Session, SessionPlace, forget};
 use crate::user::script::about;
-use crate::user::{Stored, User};
+use crate::user::{StoredUser, User};
 use crate::{Store, StoreError};
 use crypto::token::Token;
 use domain::id::IdKind;
@@ -54,7 +54,7 @@ pub struct InUse {
     /// As stored, after this use.
     pub session: Session,
     /// The user as currently stored.
-    pub user: Stored,
+    pub user: StoredUser,
     /// Display name of the account.
     pub account_name: String,
     /// The account's plan.
@@ -100,7 +100,7 @@ pub async fn in_use(
         let (text, seen, user) = (next()?, next()?.parse().ok()?, next()?);
         Some(InUse {
             session: Session::parse(&place.id, &text, seen)?,
-            user: Stored::parse(user).ok()?,
+            user: StoredUser::parse(user).ok()?,
             account_name: next()?,
             plan: next()?,
             account_created_at_ms: next()?.parse().ok()?,
@@ -174,9 +174,9 @@ impl NewSession<'_> {
 
 /// Arguments of opening a session.
 #[derive(Debug)]
-pub struct Open<'a> {
+pub struct SessionOpening<'a> {
     /// The user as read.
-    pub old: &'a Stored,
+    pub old: &'a StoredUser,
     /// The new user record: unchanged, or with a new password or a used code.
     pub new: &'a User,
     /// Whether the user's other sessions end.
@@ -193,7 +193,7 @@ pub struct Open<'a> {
 
 /// Outcome of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opened {
+pub enum SessionOpened {
     /// The session, as stored.
     Done(Session),
     /// The user was changed or removed meanwhile; nothing changed.
@@ -202,7 +202,7 @@ pub enum Opened {
     Used,
 }
 
-impl Open<'_> {
+impl SessionOpening<'_> {
     /// Opens the session.
     ///
     /// # Errors
@@ -212,7 +212,7 @@ impl Open<'_> {
         store: &Store,
         scope: &Scope<'_>,
         session: &NewSession<'_>,
-    ) -> Result<Opened, StoreError> {
+    ) -> Result<SessionOpened, StoreError> {
         let user = &self.old.user;
         session.announce(store, scope.account, &user.id).await?;
         let account = scope.keys();
@@ -244,10 +244,10 @@ impl Open<'_> {
             "opened" => {
                 let opened = session.opened(&mut reply)?;
                 forget(store, reply.rest()).await;
-                return Ok(Opened::Done(opened));
+                return Ok(SessionOpened::Done(opened));
             }
-            "changed" | "no_account" => Opened::Changed,
-            "used" => Opened::Used,
+            "changed" | "no_account" => SessionOpened::Changed,
+            "used" => SessionOpened::Used,
             _ => return reply.unexpected(),
         };
         forget(store, [session.token.hash()]).await;

@@ -6,7 +6,7 @@
 
 use crate::keys::{self, AccountKeys};
 use crate::lookup;
-use crate::user::Stored;
+use crate::user::StoredUser;
 use crate::{Store, StoreError};
 
 /// Maximum number of accounts in a look-up. Users of further accounts must name their account to sign in.
@@ -53,7 +53,7 @@ impl EmailOwner {
     /// Safe to retry.
     pub(crate) async fn leave_to_another(&self, store: &Store, email: &str) -> Result<(), StoreError> {
         self.leave(store, email).await?;
-        let there = Stored::find(store, &AccountKeys::new(&self.account), email).await?;
+        let there = StoredUser::find(store, &AccountKeys::new(&self.account), email).await?;
         let Some(there) = there else { return Ok(()) };
         let other = Self {
             account: self.account.clone(),

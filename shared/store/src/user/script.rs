@@ -5,7 +5,7 @@ use crate::keys::AccountKeys;
 use crate::script::change::{AuditEvent, Scope};
 use crate::script::script;
 use crate::session::forget;
-use crate::user::{Stored, User};
+use crate::user::{StoredUser, User};
 use crate::{Store, StoreError};
 use domain::role::Role;
 use serde_json::Value;
@@ -58,7 +58,7 @@ pub enum SessionsToEnd<'a> {
 #[derive(Debug)]
 pub struct ChangeUser<'a> {
     /// The user as read.
-    pub old: &'a Stored,
+    pub old: &'a StoredUser,
     /// The new user; `None` removes it.
     pub new: Option<&'a User>,
     /// The sessions that end at the same time.
@@ -151,7 +151,7 @@ pub async fn note(
 pub async fn issue_reset(
     store: &Store,
     scope: &Scope<'_>,
-    user: &Stored,
+    user: &StoredUser,
     token_hash: &str,
 ) -> Result<bool, StoreError> {
     let life = RESET_LIFE.as_millis().to_string();

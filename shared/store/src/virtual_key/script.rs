@@ -63,7 +63,7 @@ pub struct NewVirtualKey<'a> {
 
 /// Outcome of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Created {
+pub enum VirtualKeyCreated {
     /// The key is active.
     Done {
         /// Creation time, in ms since 1970.
@@ -91,7 +91,7 @@ impl NewVirtualKey<'_> {
     ///
     /// # Errors
     /// [`StoreError`]: the secret must then not be returned.
-    pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
+    pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<VirtualKeyCreated, StoreError> {
         let hash = self.secret.hash();
         let owner = VirtualKeyOwner::new(scope.account, self.agent, self.key_id);
         let issue = Issue {
@@ -99,13 +99,18 @@ impl NewVirtualKey<'_> {
             lookup: &keys::virtual_key_lookup(&hash),
             owner: owner.as_stored(),
         };
-        let is_written = |created: &Created| matches!(created, Created::Done { .. });
+        let is_written = |created: &VirtualKeyCreated| matches!(created, VirtualKeyCreated::Done { .. });
         let revoke = revoke(store, scope, self.agent, self.key_id);
         let write = self.write(store, scope, &hash);
         issue.execute(store, write, is_written, revoke).await
     }
 
-    async fn write(&self, store: &Store, scope: &Scope<'_>, hash: &str) -> Result<Created, StoreError> {
+    async fn write(
+        &self,
+        store: &Store,
+        scope: &Scope<'_>,
+        hash: &str,
+    ) -> Result<VirtualKeyCreated, StoreError> {
         let keys = VirtualKeyKeys::new(scope, self.agent, self.key_id);
         let fields = [
             ["agent", self.agent],
@@ -123,11 +128,11 @@ impl NewVirtualKey<'_> {
         let event = AuditEvent::new("virtual_key.created", data).with_agent(self.agent);
         let mut reply = scope.execute(store, &CREATE, event, keys, args).await?;
         match reply.word()?.as_str() {
-            "created" => Ok(Created::Done {
+            "created" => Ok(VirtualKeyCreated::Done {
                 created_at_ms: reply.number()?,
             }),
-            "plan_limit" => Ok(Created::PlanLimit),
-            "other_plan" => reply.word().map(Created::OtherPlan),
+            "plan_limit" => Ok(VirtualKeyCreated::PlanLimit),
+            "other_plan" => reply.word().map(VirtualKeyCreated::OtherPlan),
             _ => reply.unexpected(),
         }
     }

@@ -109,7 +109,7 @@ impl Endpoint {
 
 /// Outcome of a registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Created {
+pub enum WebhookCreated {
     /// The new record.
     Done(Box<WebhookRecord>),
     /// The account has [`WEBHOOKS_MAX`] webhooks.
@@ -169,7 +169,7 @@ pub async fn create(
     id: &str,
     fields: &[(&str, &str)],
     mut shown: Map<String, Value>,
-) -> Result<Created, StoreError> {
+) -> Result<WebhookCreated, StoreError> {
     let realm = scope.realm();
     shown.insert("webhookId".to_owned(), id.into());
     let event = AuditEvent::new("webhook.created", shown.into());
@@ -189,8 +189,8 @@ pub async fn create(
     match reply.word()?.as_str() {
         "created" => reply
             .record(WebhookRecord::from_fields)
-            .map(|record| Created::Done(Box::new(record))),
-        "too_many" => Ok(Created::TooMany),
+            .map(|record| WebhookCreated::Done(Box::new(record))),
+        "too_many" => Ok(WebhookCreated::TooMany),
         _ => reply.unexpected(),
     }
 }

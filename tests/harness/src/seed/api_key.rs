@@ -6,7 +6,7 @@ use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use secrecy::ExposeSecret;
-use store::api_key::script::{Created, NewApiKey};
+use store::api_key::script::{ApiKeyCreated, NewApiKey};
 
 /// A freshly issued API key.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ impl SeedAccount {
             actor: "test",
         };
         let created = key.create(&self.seed.store).await.expect("an API key");
-        assert_eq!(created, Created::Done, "of {}", self.id);
+        assert_eq!(created, ApiKeyCreated::Done, "of {}", self.id);
         SeedApiKey {
             id,
             secret: secret.expose_secret().to_owned(),

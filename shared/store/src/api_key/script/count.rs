@@ -42,7 +42,7 @@ pub struct WindowState {
 
 /// Outcome of counting a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counted {
+pub enum CountOutcome {
     /// The key does not exist or is revoked.
     Gone,
     /// No limit applies.
@@ -62,7 +62,7 @@ pub async fn count(
     account: &AccountKeys,
     key_id: &str,
     allowed: Option<Allowed>,
-) -> Result<Counted, StoreError> {
+) -> Result<CountOutcome, StoreError> {
     let rate = allowed.map_or(Rate::PerMinute, |allowed| allowed.rate);
     let keys = CountKeys {
         requests: account.management_rate(rate, key_id),
@@ -74,10 +74,10 @@ pub async fn count(
     };
     let mut reply = store.reply(&COUNT, keys, args).await?;
     match (reply.word()?.as_str(), allowed) {
-        ("gone", _) => Ok(Counted::Gone),
-        ("uncounted", None) => Ok(Counted::Uncounted),
-        ("passed", Some(allowed)) => window(&mut reply, allowed.limit).map(Counted::Passed),
-        ("over", Some(allowed)) => window(&mut reply, allowed.limit).map(Counted::Over),
+        ("gone", _) => Ok(CountOutcome::Gone),
+        ("uncounted", None) => Ok(CountOutcome::Uncounted),
+        ("passed", Some(allowed)) => window(&mut reply, allowed.limit).map(CountOutcome::Passed),
+        ("over", Some(allowed)) => window(&mut reply, allowed.limit).map(CountOutcome::Over),
         _ => reply.unexpected(),
     }
 }

@@ -31,7 +31,7 @@ script! {
 
 /// Outcome of a confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Confirmed {
+pub enum DepositConfirmed {
     /// Confirmed, now or before.
     Done {
         /// As stored, confirmed.
@@ -53,7 +53,7 @@ pub enum Confirmed {
 
 /// Arguments of a confirmation.
 #[derive(Debug)]
-pub struct Confirmation<'a> {
+pub struct DepositConfirmation<'a> {
     /// Identity of the request.
     pub once: &'a Once,
     /// Lifetime of the idempotency record; `None` for a request without a key, which leaves no record.
@@ -66,26 +66,26 @@ pub struct Confirmation<'a> {
     pub at_ms: u64,
 }
 
-impl Confirmation<'_> {
+impl DepositConfirmation<'_> {
     /// Confirms the deposit.
     /// Safe to retry.
-    pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Confirmed, StoreError> {
+    pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<DepositConfirmed, StoreError> {
         let realm = scope.realm();
         let Some(deposit) = Deposit::read(store, &realm, self.reference).await? else {
-            return Ok(Confirmed::Missing);
+            return Ok(DepositConfirmed::Missing);
         };
         let mut reply = self.confirm(store, scope, &deposit).await?;
         let again = match reply.word()?.as_str() {
             "confirmed" => false,
             "again" => true,
-            "known" => return Ok(Confirmed::Known),
-            "cancelled" => return Ok(Confirmed::Cancelled),
-            "closed" => return Ok(Confirmed::Closed),
-            "too_much" => return Ok(Confirmed::TooMuch),
+            "known" => return Ok(DepositConfirmed::Known),
+            "cancelled" => return Ok(DepositConfirmed::Cancelled),
+            "closed" => return Ok(DepositConfirmed::Closed),
+            "too_much" => return Ok(DepositConfirmed::TooMuch),
             _ => return reply.unexpected(),
         };
         match Deposit::read(store, &realm, self.reference).await? {
-            Some(deposit) => Ok(Confirmed::Done { deposit, again }),
+            Some(deposit) => Ok(DepositConfirmed::Done { deposit, again }),
             None => reply.unexpected(),
         }
     }
@@ -133,13 +133,17 @@ impl Confirmation<'_> {
 
 /// Confirms the deposit with this reference for a caller without an idempotency key.
 /// Safe to retry.
-pub async fn confirm(store: &Store, scope: &Scope<'_>, reference: &str) -> Result<Confirmed, StoreError> {
+pub async fn confirm(
+    store: &Store,
+    scope: &Scope<'_>,
+    reference: &str,
+) -> Result<DepositConfirmed, StoreError> {
     let keyless = Once {
         id: String::new(),
         spare_id: String::new(),
         fingerprint: String::new(),
     };
-    let confirmation = Confirmation {
+    let confirmation = DepositConfirmation {
         once: &keyless,
         record_life: None,
         reference,

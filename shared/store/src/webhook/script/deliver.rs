@@ -87,7 +87,7 @@ pub enum TakeOutcome {
 
 /// Next step after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum AfterAttempt {
     /// None: the delivery was accepted.
     Delivered,
     /// None: this was the last attempt.
@@ -108,7 +108,7 @@ pub struct AttemptOutcome<'a> {
     /// Replaces the text if it is still `before`.
     pub after: &'a Delivery,
     /// Next step.
-    pub next: Next,
+    pub next: AfterAttempt,
 }
 
 impl Lease {
@@ -167,10 +167,10 @@ impl Lease {
             failed: set(DeliverySet::Failed),
         };
         let (outcome, pause) = match attempt.next {
-            Next::Delivered => ("delivered", Duration::ZERO),
-            Next::Failed => ("failed", Duration::ZERO),
-            Next::Retry(pause) => ("retry", pause),
-            Next::Park => ("park", Duration::ZERO),
+            AfterAttempt::Delivered => ("delivered", Duration::ZERO),
+            AfterAttempt::Failed => ("failed", Duration::ZERO),
+            AfterAttempt::Retry(pause) => ("retry", pause),
+            AfterAttempt::Park => ("park", Duration::ZERO),
         };
         let args = FinishArgs {
             mode: realm.mode().as_str(),
