@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use settings::load_from;
 use std::time::Duration;
 use store::audit::chain::EntryFilter;
-use store::page::Page;
+use store::page::PageRequest;
 
 /// The entries of an export, after checking that every one is linked to the one before, as a stranger would.
 #[track_caller]
@@ -192,7 +192,7 @@ async fn agree_with_a_scan(store: &Store, account: &SeedAccount, writer: &AuditW
                 (7, scan.len()),
                 (200, scan.len().saturating_sub(3)),
             ] {
-                let part = trail.list(filter, Page::at(offset, limit)).await.unwrap();
+                let part = trail.list(filter, PageRequest::at(offset, limit)).await.unwrap();
                 let total = part.total;
                 let found: Vec<&String> = part.records.iter().map(|entry| &entry.json).collect();
                 let page: Vec<&String> = scan.iter().skip(offset).take(limit).copied().collect();

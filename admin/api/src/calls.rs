@@ -16,7 +16,7 @@ use domain::call_record::CallRecord;
 use endpoint::{Answer, Problem, Reply, operations};
 use history::trail::calls::{CallsPosition, STEP_MAX};
 use store::StoreError;
-use store::page::{Page, Part, Start};
+use store::page::{Page, PageRequest, PageStart};
 
 operations! {
     /// Operations on calls.
@@ -31,7 +31,7 @@ const READ_MAX: usize = 2000;
 
 /// A page of calls, and whether some calls were not read.
 struct SearchResult {
-    part: Part<CallRecord>,
+    part: Page<CallRecord>,
     is_partial: bool,
 }
 
@@ -64,10 +64,10 @@ pub async fn list(call: Call) -> Answer {
 
 /// Finds the calls of a page that match. After an offset the total counts all matches that were read; after a position,
 /// only those on the page.
-async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<SearchResult, Problem> {
+async fn search(call: &Call, filter: &CallFilter, page: PageRequest<'_>) -> Result<SearchResult, Problem> {
     let (skip, enough, place) = match page.start {
-        Start::Offset(offset) => (offset, usize::MAX, CallsPosition::START),
-        Start::After(position) => {
+        PageStart::Offset(offset) => (offset, usize::MAX, CallsPosition::START),
+        PageStart::After(position) => {
             let place = CallsPosition::parse(position).ok_or(StoreError::BadPosition)?;
             (0, page.limit, place)
         }
@@ -89,7 +89,7 @@ async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<Sear
         Some(last) => Some(CallsPosition::Below(last.seq)),
         None => rest,
     };
-    let part = Part {
+    let part = Page {
         records: found,
         total,
         next: next.map(|next| next.to_string()),

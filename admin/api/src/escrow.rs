@@ -20,7 +20,7 @@ use store::escrow::script::{CallOutcome, NewEscrow, PartyDecision, Requester, de
 use store::escrow::search::EscrowFilter;
 use store::escrow::{Escrow, EscrowStatus, Party};
 use store::once::Once;
-use store::page::Part;
+use store::page::Page;
 use store::wallet::WalletStatus;
 
 operations! {
@@ -201,7 +201,7 @@ pub async fn list(call: Call) -> Answer {
     let (store, scope) = (&call.state.store, &call.realm());
     let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     let (part, partial) = match filter(&call, &query).await? {
-        None => (Part::empty(), Some(false)),
+        None => (Page::empty(), Some(false)),
         Some(filter) if filter.is_all() => (Escrow::list(store, scope, paging.page()).await?, None),
         Some(filter) => {
             let found = Escrow::search(store, scope, &filter, paging.page()).await?;

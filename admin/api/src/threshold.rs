@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use store::account::counters::AccountCounters;
 use store::agent::survey::Survey;
 use store::audit::statistics::Day;
-use store::page::{Order, Page, Part};
+use store::page::{Order, Page, PageRequest};
 use store::server_clock;
 use store::threshold::LimitUsage;
 use utoipa::ToSchema;
@@ -117,7 +117,7 @@ pub(crate) fn percent(usage: &LimitUsage) -> String {
 }
 
 /// Returns a page of a list that is already sorted by share; the keys only need to have the same order.
-fn page(all: Vec<LimitUsage>, page: Page<'_>) -> Result<Part<LimitUsage>, Problem> {
+fn page(all: Vec<LimitUsage>, page: PageRequest<'_>) -> Result<Page<LimitUsage>, Problem> {
     let rows = all.into_iter().map(|usage| Row {
         key: format!(
             "{} {}",

@@ -17,8 +17,8 @@ use export::Export;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::keys::closed_holder;
-use store::page::Part;
-use store::transaction::list::{Filter, list as list_transactions};
+use store::page::Page;
+use store::transaction::list::{TransactionFilter, list as list_transactions};
 use store::transaction::{Transaction, TransactionType};
 use store::wallet::{Wallet, WalletPlace, WalletStatus};
 use utoipa::ToSchema;
@@ -144,11 +144,11 @@ fn holder(wallet: &Wallet) -> String {
 }
 
 /// Type and span of time of a query.
-fn filter_of(query: &BTreeMap<String, String>) -> Result<Filter<'static>, Problem> {
+fn filter_of(query: &BTreeMap<String, String>) -> Result<TransactionFilter<'static>, Problem> {
     let known = TransactionType::ALL.map(TransactionType::as_str);
     let kind = filter::value(query, "type", known, TransactionType::parse)?;
     let TimeRange { from_ms, to_ms } = TimeRange::from_query(query)?;
-    Ok(Filter {
+    Ok(TransactionFilter {
         holder: None,
         kind,
         from_ms,
@@ -160,7 +160,7 @@ fn filter_of(query: &BTreeMap<String, String>) -> Result<Filter<'static>, Proble
 async fn answer(
     call: Call,
     query: &BTreeMap<String, String>,
-    filter: Filter<'static>,
+    filter: TransactionFilter<'static>,
     scope: WalletScope,
 ) -> Answer {
     if filter::word(query, "format", FORMATS)?.is_none_or(|word| word != "csv") {
@@ -177,15 +177,15 @@ async fn answer(
     export.stream().await
 }
 
-async fn show(call: &Call, paging: &Paging, filter: Filter<'_>, scope: &WalletScope) -> Answer {
+async fn show(call: &Call, paging: &Paging, filter: TransactionFilter<'_>, scope: &WalletScope) -> Answer {
     let holder = match scope {
         WalletScope::All | WalletScope::Empty => None,
         WalletScope::OfHolder(holder) => Some(holder.as_str()),
     };
     let part = match scope {
-        WalletScope::Empty => Part::empty(),
+        WalletScope::Empty => Page::empty(),
         WalletScope::All | WalletScope::OfHolder(_) => {
-            let filter = Filter { holder, ..filter };
+            let filter = TransactionFilter { holder, ..filter };
             list_transactions(&call.state.store, &call.realm(), filter, paging.page()).await?
         }
     };

@@ -2,7 +2,7 @@
 
 use crate::Paging;
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use store::page::Part;
+use store::page::Page;
 
 /// A page of records.
 pub struct Listing<'a, T> {
@@ -36,12 +36,12 @@ impl<T: Serialize> Serialize for Listing<'_, T> {
 
 impl Paging {
     /// Returns the page that the store returned as `part`, with each record in the form of `view`.
-    pub fn listing<'a, T, U>(&'a self, part: &'a Part<U>, view: impl FnMut(&'a U) -> T) -> Listing<'a, T> {
+    pub fn listing<'a, T, U>(&'a self, part: &'a Page<U>, view: impl FnMut(&'a U) -> T) -> Listing<'a, T> {
         self.listing_of(part, part.records.iter().map(view).collect())
     }
 
     /// Returns the page that the store returned as `part`, with its records in the form of `records`.
-    pub fn listing_of<T, U>(&self, part: &Part<U>, records: Vec<T>) -> Listing<'_, T> {
+    pub fn listing_of<T, U>(&self, part: &Page<U>, records: Vec<T>) -> Listing<'_, T> {
         Listing {
             records,
             total: part.total,

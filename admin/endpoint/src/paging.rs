@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use store::page::{Page, Start};
+use store::page::{PageRequest, PageStart};
 
 /// Records on a page when the caller does not say.
 pub const PAGE_DEFAULT: usize = 50;
@@ -141,12 +141,12 @@ impl Paging {
     }
 
     /// Returns the part of the list.
-    pub fn page(&self) -> Page<'_> {
+    pub fn page(&self) -> PageRequest<'_> {
         let start = match &self.start {
-            Started::Offset(offset) => Start::Offset(*offset),
-            Started::After(position) => Start::After(position),
+            Started::Offset(offset) => PageStart::Offset(*offset),
+            Started::After(position) => PageStart::After(position),
         };
-        Page {
+        PageRequest {
             limit: self.limit,
             start,
         }

@@ -14,7 +14,7 @@ use domain::intent::IntentState;
 use std::sync::Arc;
 use store::intent::{IntentRecord, Texts};
 use store::keys::{IntentIndex, Realm};
-use store::page::{Page, Part};
+use store::page::{Page, PageRequest};
 use store::{Store, StoreError};
 
 /// Attempts at a read while intents are archived.
@@ -64,8 +64,8 @@ impl<'a> Intents<'a> {
     pub async fn list(
         &self,
         index: IntentIndex<'_>,
-        page: Page<'_>,
-    ) -> Result<Part<IntentRecord>, StoreError> {
+        page: PageRequest<'_>,
+    ) -> Result<Page<IntentRecord>, StoreError> {
         self.page((index, Texts::With), page).await
     }
 
@@ -73,8 +73,8 @@ impl<'a> Intents<'a> {
     async fn page(
         &self,
         (index, texts): (IntentIndex<'_>, Texts),
-        page: Page<'_>,
-    ) -> Result<Part<IntentRecord>, StoreError> {
+        page: PageRequest<'_>,
+    ) -> Result<Page<IntentRecord>, StoreError> {
         if index == IntentIndex::State(IntentState::PendingApproval.as_str()) {
             return IntentRecord::waiting(self.store, &self.realm, page, texts).await;
         }

@@ -10,7 +10,7 @@ use domain::entry::{Entry, Sealed};
 use std::collections::{BTreeSet, HashMap};
 use store::audit::chain::{Backwards, Chain, ChainHead, EntryFilter, LiveEntries, LiveNumbers};
 use store::keys::Realm;
-use store::page::{Page, Part, Start};
+use store::page::{Page, PageRequest, PageStart};
 use store::{Store, StoreError};
 
 /// Number of entries read at once.
@@ -48,12 +48,16 @@ impl<'a> Trail<'a> {
     ///
     /// # Errors
     /// [`StoreError`]; [`StoreError::Archive`] if a required segment is missing or damaged.
-    pub async fn list(&self, filter: EntryFilter<'_>, page: Page<'_>) -> Result<Part<Sealed>, StoreError> {
+    pub async fn list(
+        &self,
+        filter: EntryFilter<'_>,
+        page: PageRequest<'_>,
+    ) -> Result<Page<Sealed>, StoreError> {
         self.seal().await?;
         let many = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let (before, skip) = match page.start {
-            Start::Offset(offset) => (u64::MAX, many(offset)),
-            Start::After(position) => (position.parse().map_err(|_| StoreError::BadPosition)?, 0),
+            PageStart::Offset(offset) => (u64::MAX, many(offset)),
+            PageStart::After(position) => (position.parse().map_err(|_| StoreError::BadPosition)?, 0),
         };
         // One more tells whether the store has more.
         let count = many(page.limit).saturating_add(1);
@@ -85,7 +89,7 @@ impl<'a> Trail<'a> {
             }
             let last = found.last().filter(|_| goes_on);
             let next = last.map(|(number, _)| number.to_string());
-            return Ok(Part {
+            return Ok(Page {
                 records: found.into_iter().map(|(_, entry)| entry).collect(),
                 total: live + old,
                 next,

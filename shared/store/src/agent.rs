@@ -6,7 +6,7 @@ pub mod search;
 pub mod survey;
 
 use crate::keys::{PROVIDER_KEY_ID_PREFIX, Realm, provider_key_created_field, provider_key_last4_field};
-use crate::page::{Page, Part};
+use crate::page::{Page, PageRequest};
 use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
@@ -98,13 +98,13 @@ impl AgentRecord {
     }
 
     /// Lists the agents with a wallet row, newest first.
-    pub async fn list(store: &Store, realm: &Realm, page: Page<'_>) -> Result<Part<Self>, StoreError> {
+    pub async fn list(store: &Store, realm: &Realm, page: PageRequest<'_>) -> Result<Page<Self>, StoreError> {
         let part = page.records(store, &realm.agents(), |id| realm.agent(id)).await?;
         Self::with_row(part)
     }
 
     /// Parses agents. Skips those deleted between the two reads, which have no wallet row.
-    fn with_row(part: Part<(String, HashMap<String, String>)>) -> Result<Part<Self>, StoreError> {
+    fn with_row(part: Page<(String, HashMap<String, String>)>) -> Result<Page<Self>, StoreError> {
         let agents = part
             .records
             .iter()

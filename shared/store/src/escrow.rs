@@ -5,7 +5,7 @@ pub mod script;
 pub mod search;
 
 use crate::keys::{self, Bucket, Realm};
-use crate::page::{Page, Part};
+use crate::page::{Page, PageRequest};
 use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
 use domain::intent::Reason;
@@ -139,7 +139,7 @@ impl Escrow {
 
     /// Lists the escrows with the account as a party, newest first. Skips numbers whose escrow was never written
     /// because of a crash.
-    pub async fn list(store: &Store, realm: &Realm, page: Page<'_>) -> Result<Part<Self>, StoreError> {
+    pub async fn list(store: &Store, realm: &Realm, page: PageRequest<'_>) -> Result<Page<Self>, StoreError> {
         let part = page.members(store, &realm.escrows()).await?;
         Self::of_members(store, realm, part).await
     }
@@ -148,8 +148,8 @@ impl Escrow {
     async fn of_members(
         store: &Store,
         realm: &Realm,
-        mut part: Part<String>,
-    ) -> Result<Part<Self>, StoreError> {
+        mut part: Page<String>,
+    ) -> Result<Page<Self>, StoreError> {
         let members = std::mem::take(&mut part.records);
         let reads = members.into_iter().map(|member| async move {
             let number = Self::number_of(&member)?;

@@ -1,7 +1,7 @@
 //! Reads one page of the members of a listing that match a filter without an index: a bounded scan of their records.
 //! Members that were not scanned come on later pages.
 
-use crate::page::{Page, Part, Position, SortedSet, Start};
+use crate::page::{Page, PageRequest, PageStart, ScoredMember, SortedSet};
 use crate::{Store, StoreError};
 use std::future::Future;
 
@@ -18,12 +18,12 @@ pub(super) trait Judge {
     /// Returns the match of each member, in order; `None` for one that does not match.
     fn matches(
         &self,
-        members: &[Position],
+        members: &[ScoredMember],
     ) -> impl Future<Output = Result<Vec<Option<Self::Match>>, StoreError>> + Send;
 }
 
 /// A filter by some fields of each record; a match is the member.
-pub(super) struct Filter<'a, K, F> {
+pub(super) struct FieldFilter<'a, K, F> {
     /// The store of the records.
     pub(super) store: &'a Store,
     /// Maximum number of records scanned for a page.
@@ -36,7 +36,7 @@ pub(super) struct Filter<'a, K, F> {
     pub(super) fits: F,
 }
 
-impl<K, F> Judge for Filter<'_, K, F>
+impl<K, F> Judge for FieldFilter<'_, K, F>
 where
     K: Fn(&str) -> String + Sync,
     F: Fn(&str, &[Option<String>]) -> bool + Sync,
@@ -49,7 +49,7 @@ where
         self.scanned_max
     }
 
-    async fn matches(&self, members: &[Position]) -> Result<Vec<Option<String>>, StoreError> {
+    async fn matches(&self, members: &[ScoredMember]) -> Result<Vec<Option<String>>, StoreError> {
         let fields = members.iter().map(|mark| ((self.key)(&mark.member), self.fields));
         let read: Vec<Vec<Option<String>>> = self.store.each("HMGET", fields).await?;
         let judged = members.iter().zip(read).map(|(mark, fields)| {
@@ -65,7 +65,7 @@ where
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilteredPage<T> {
     /// Matches of this page.
-    pub part: Part<T>,
+    pub part: Page<T>,
     /// Whether records remain that were not scanned.
     pub is_partial: bool,
 }
@@ -90,12 +90,12 @@ impl SortedSet<'_> {
     /// Returns the page's matches, highest first.
     pub(super) async fn filtered<J: Judge>(
         self,
-        page: Page<'_>,
+        page: PageRequest<'_>,
         judge: &J,
     ) -> Result<FilteredPage<J::Match>, StoreError> {
         let (skip, enough, first) = match page.start {
-            Start::Offset(offset) => (offset, usize::MAX, Start::Offset(0)),
-            Start::After(position) => (0, page.limit, Start::After(position)),
+            PageStart::Offset(offset) => (offset, usize::MAX, PageStart::Offset(0)),
+            PageStart::After(position) => (0, page.limit, PageStart::After(position)),
         };
         let mut seen = Scanned {
             skip,
@@ -109,12 +109,12 @@ impl SortedSet<'_> {
         self.scan_chunk(first, judge, enough, &mut seen).await?;
         while seen.total < enough && seen.scanned < judge.scanned_max() {
             let Some(next) = seen.next.take() else { break };
-            self.scan_chunk(Start::After(&next), judge, enough, &mut seen)
+            self.scan_chunk(PageStart::After(&next), judge, enough, &mut seen)
                 .await?;
         }
         let is_partial = seen.next.is_some();
         let is_cut = seen.total > skip.saturating_add(page.limit);
-        let part = Part {
+        let part = Page {
             records: seen.found,
             total: seen.total as u64,
             next: seen.last.filter(|_| is_cut).or(seen.next),
@@ -125,13 +125,13 @@ impl SortedSet<'_> {
     /// Scans the next chunk, up to the member that completes the `enough` matches.
     async fn scan_chunk<J: Judge>(
         self,
-        start: Start<'_>,
+        start: PageStart<'_>,
         judge: &J,
         enough: usize,
         seen: &mut Scanned<J::Match>,
     ) -> Result<(), StoreError> {
         let limit = J::CHUNK.min(judge.scanned_max() - seen.scanned);
-        let chunk = self.marks(Page { limit, start }).await?;
+        let chunk = self.marks(PageRequest { limit, start }).await?;
         seen.next = chunk.next;
         if chunk.records.is_empty() {
             return Ok(());

@@ -12,7 +12,7 @@ mod old;
 mod outcome;
 mod texts;
 
-pub use list::Listed;
+pub use list::IntentPage;
 pub use lists::IntentLists;
 pub use old::SEGMENTS_AT_ONCE;
 pub use texts::Texts;

@@ -16,25 +16,25 @@ const ATTEMPTS: usize = 8;
 
 /// Start of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start<'a> {
+pub enum PageStart<'a> {
     /// After this many records.
     Offset(usize),
-    /// After the position from [`Part::next`].
+    /// After the position from [`Page::next`].
     After(&'a str),
 }
 
 /// A requested page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page<'a> {
+pub struct PageRequest<'a> {
     /// Maximum number of records on the page.
     pub limit: usize,
     /// Position before the first record.
-    pub start: Start<'a>,
+    pub start: PageStart<'a>,
 }
 
 /// A page of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part<T> {
+pub struct Page<T> {
     /// In the order of the list.
     pub records: Vec<T>,
     /// Length of the whole list.
@@ -43,10 +43,10 @@ pub struct Part<T> {
     pub next: Option<String>,
 }
 
-impl<T> Part<T> {
+impl<T> Page<T> {
     /// Returns the page with other records.
-    pub fn with<U>(self, records: Vec<U>) -> Part<U> {
-        Part {
+    pub fn with<U>(self, records: Vec<U>) -> Page<U> {
+        Page {
             records,
             total: self.total,
             next: self.next,
@@ -63,9 +63,9 @@ impl<T> Part<T> {
     }
 }
 
-impl Part<(String, HashMap<String, String>)> {
+impl Page<(String, HashMap<String, String>)> {
     /// Parses the records with `read`; `None` if one is malformed. Skips records deleted between the two reads.
-    pub(super) fn present<T>(self, read: impl Fn(&HashMap<String, String>) -> Option<T>) -> Option<Part<T>> {
+    pub(super) fn present<T>(self, read: impl Fn(&HashMap<String, String>) -> Option<T>) -> Option<Page<T>> {
         let fields = self.records.iter().map(|(_, fields)| fields);
         let present = fields.filter(|fields| !fields.is_empty());
         let read: Option<Vec<T>> = present.map(read).collect();
@@ -75,12 +75,12 @@ impl Part<(String, HashMap<String, String>)> {
 
 /// A member of a sorted set, with its score.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Position {
+pub(super) struct ScoredMember {
     score: f64,
     pub(super) member: String,
 }
 
-impl Position {
+impl ScoredMember {
     /// Returns the position after it.
     pub(super) fn position(&self) -> String {
         format!("{} {}", self.score, self.member)
@@ -122,16 +122,16 @@ impl<'a> SortedSet<'a> {
     }
 }
 
-impl<'a> Page<'a> {
+impl<'a> PageRequest<'a> {
     /// Returns a page that starts after `offset` records.
     pub const fn at(offset: usize, limit: usize) -> Self {
-        let start = Start::Offset(offset);
+        let start = PageStart::Offset(offset);
         Self { limit, start }
     }
 
     /// Returns a page that starts after a position.
     pub const fn after(position: &'a str, limit: usize) -> Self {
-        let start = Start::After(position);
+        let start = PageStart::After(position);
         Self { limit, start }
     }
 
@@ -142,7 +142,7 @@ impl<'a> Page<'a> {
         store: &Store,
         set: &str,
         key: impl Fn(&str) -> String,
-    ) -> Result<Part<(String, HashMap<String, String>)>, StoreError> {
+    ) -> Result<Page<(String, HashMap<String, String>)>, StoreError> {
         let mut part = self.members(store, set).await?;
         let ids = std::mem::take(&mut part.records);
         let found = records(store, ids, key).await?;
@@ -150,12 +150,12 @@ impl<'a> Page<'a> {
     }
 
     /// Reads the page's members of a sorted set, highest first.
-    pub(super) async fn members(self, store: &Store, set: &str) -> Result<Part<String>, StoreError> {
+    pub(super) async fn members(self, store: &Store, set: &str) -> Result<Page<String>, StoreError> {
         self.ranked(SortedSet::whole(store, set)).await
     }
 
-    /// Like [`Page::members`], with a floor.
-    pub(super) async fn ranked(self, list: SortedSet<'_>) -> Result<Part<String>, StoreError> {
+    /// Like [`PageRequest::members`], with a floor.
+    pub(super) async fn ranked(self, list: SortedSet<'_>) -> Result<Page<String>, StoreError> {
         let mut part = list.marks(self).await?;
         let marks = std::mem::take(&mut part.records);
         Ok(part.with(marks.into_iter().map(|mark| mark.member).collect()))
@@ -167,11 +167,11 @@ impl<'a> Page<'a> {
         mut all: Vec<T>,
         order: Order,
         key: impl Fn(&T) -> (u64, &str),
-    ) -> Result<Part<T>, StoreError> {
+    ) -> Result<Page<T>, StoreError> {
         let total = all.len() as u64;
         let skipped = match self.start {
-            Start::Offset(offset) => offset.min(all.len()),
-            Start::After(position) => {
+            PageStart::Offset(offset) => offset.min(all.len()),
+            PageStart::After(position) => {
                 let (number, id) = position.split_once(' ').ok_or(StoreError::BadPosition)?;
                 let number: u64 = number.parse().map_err(|_| StoreError::BadPosition)?;
                 let shown = |one: &T| match order {
@@ -186,7 +186,7 @@ impl<'a> Page<'a> {
         records.truncate(self.limit);
         let last = records.last().filter(|_| more).map(&key);
         let next = last.map(|(number, id)| format!("{number} {id}"));
-        Ok(Part { records, total, next })
+        Ok(Page { records, total, next })
     }
 }
 
@@ -201,18 +201,18 @@ pub enum Order {
 
 impl SortedSet<'_> {
     /// Reads the page's members with their scores.
-    pub(super) async fn marks(self, page: Page<'_>) -> Result<Part<Position>, StoreError> {
+    pub(super) async fn marks(self, page: PageRequest<'_>) -> Result<Page<ScoredMember>, StoreError> {
         match page.start {
-            Start::Offset(offset) => {
+            PageStart::Offset(offset) => {
                 let (marks, total) = self.window(offset as u64, page.limit as u64 + 1).await?;
                 Ok(part(self.above_floor(marks), page.limit, total, false))
             }
-            Start::After(position) => self.behind(&Position::parse(position)?, page.limit).await,
+            PageStart::After(position) => self.behind(&ScoredMember::parse(position)?, page.limit).await,
         }
     }
 
     /// Reads members from a rank on, highest first, and the count of all.
-    async fn window(self, from: u64, count: u64) -> Result<(Vec<Position>, u64), StoreError> {
+    async fn window(self, from: u64, count: u64) -> Result<(Vec<ScoredMember>, u64), StoreError> {
         let mut query = redis::pipe();
         let last = from.saturating_add(count).saturating_sub(1);
         query
@@ -232,20 +232,20 @@ impl SortedSet<'_> {
         let (found, total): (Vec<(String, f64)>, u64) = self.store.pipeline(&query).await?;
         let marks = found
             .into_iter()
-            .map(|(member, score)| Position { score, member });
+            .map(|(member, score)| ScoredMember { score, member });
         Ok((marks.collect(), total))
     }
 
     /// Reads the members after a position. Rank and members are read at different times, so the window starts one
     /// member earlier, which shows whether members were added or removed in between.
-    async fn behind(self, mark: &Position, limit: usize) -> Result<Part<Position>, StoreError> {
+    async fn behind(self, mark: &ScoredMember, limit: usize) -> Result<Page<ScoredMember>, StoreError> {
         for _ in 0..ATTEMPTS {
             let from = self.rank(mark).await?.saturating_sub(1);
             let count = limit as u64 + 2;
             let (window, total) = self.window(from, count).await?;
             let is_full = window.len() as u64 == count;
             let is_whole = from == 0 || window.first().is_some_and(|first| !first.is_behind(mark));
-            let behind: Vec<Position> = window.into_iter().filter(|one| one.is_behind(mark)).collect();
+            let behind: Vec<ScoredMember> = window.into_iter().filter(|one| one.is_behind(mark)).collect();
             if is_whole && !(is_full && behind.is_empty()) {
                 let count = behind.len();
                 let listed = self.above_floor(behind);
@@ -258,14 +258,14 @@ impl SortedSet<'_> {
         ))
     }
 
-    fn above_floor(self, marks: Vec<Position>) -> Vec<Position> {
+    fn above_floor(self, marks: Vec<ScoredMember>) -> Vec<ScoredMember> {
         #[expect(clippy::cast_precision_loss, reason = "scores are milliseconds, below 2^53")]
-        let is_above = |mark: &Position| self.floor.is_none_or(|floor| mark.score > floor as f64);
+        let is_above = |mark: &ScoredMember| self.floor.is_none_or(|floor| mark.score > floor as f64);
         marks.into_iter().take_while(is_above).collect()
     }
 
     /// Counts the members before a position, itself included if present.
-    async fn rank(self, mark: &Position) -> Result<u64, StoreError> {
+    async fn rank(self, mark: &ScoredMember) -> Result<u64, StoreError> {
         let mut query = redis::pipe();
         query.cmd("ZREVRANK").arg(self.set).arg(&mark.member);
         query.cmd("ZSCORE").arg(self.set).arg(&mark.member);
@@ -295,11 +295,11 @@ impl SortedSet<'_> {
 }
 
 /// Cuts `marks` to `limit`; `may_go_on` tells whether there may be more.
-fn part(mut marks: Vec<Position>, limit: usize, total: u64, may_go_on: bool) -> Part<Position> {
+fn part(mut marks: Vec<ScoredMember>, limit: usize, total: u64, may_go_on: bool) -> Page<ScoredMember> {
     let goes_on = may_go_on || marks.len() > limit;
     marks.truncate(limit);
-    let next = marks.last().filter(|_| goes_on).map(Position::position);
-    Part {
+    let next = marks.last().filter(|_| goes_on).map(ScoredMember::position);
+    Page {
         records: marks,
         total,
         next,

@@ -4,7 +4,7 @@ pub mod script;
 pub mod watched;
 
 use crate::keys::Realm;
-use crate::page::{Page, Part};
+use crate::page::{Page, PageRequest};
 use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
 use domain::money::Nanos;
@@ -89,7 +89,7 @@ impl PolicyRecord {
     }
 
     /// Lists the policies of an account and mode, newest first.
-    pub async fn list(store: &Store, realm: &Realm, page: Page<'_>) -> Result<Part<Self>, StoreError> {
+    pub async fn list(store: &Store, realm: &Realm, page: PageRequest<'_>) -> Result<Page<Self>, StoreError> {
         let part = page
             .records(store, &realm.policies(), |id| realm.policy(id))
             .await?;

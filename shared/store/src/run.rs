@@ -4,9 +4,9 @@ pub mod end;
 pub mod paused_runs;
 
 use crate::call::authorize::RUN_LIFE_MS;
-use crate::filtered_page::{Filter, FilteredPage};
+use crate::filtered_page::{FieldFilter, FilteredPage};
 use crate::keys::Realm;
-use crate::page::{Page, Part, SortedSet, records};
+use crate::page::{Page, PageRequest, SortedSet, records};
 use crate::record_fields::RecordFields;
 use crate::{Store, StoreError, server_clock};
 use domain::money::Nanos;
@@ -81,8 +81,8 @@ impl Run {
         store: &Store,
         realm: &Realm,
         agent: &str,
-        page: Page<'_>,
-    ) -> Result<Part<Self>, StoreError> {
+        page: PageRequest<'_>,
+    ) -> Result<Page<Self>, StoreError> {
         let set = realm.runs(agent);
         let list = not_over(store, &set).await?;
         let part = page.ranked(list).await?;
@@ -95,11 +95,11 @@ impl Run {
         store: &Store,
         realm: &Realm,
         (agent, status): (&str, RunStatus),
-        page: Page<'_>,
+        page: PageRequest<'_>,
     ) -> Result<FilteredPage<Self>, StoreError> {
         let set = realm.runs(agent);
         let list = not_over(store, &set).await?;
-        let filter = Filter {
+        let filter = FieldFilter {
             store,
             scanned_max: SCANNED_MAX,
             key: |id: &str| realm.run(agent, id),
@@ -140,8 +140,8 @@ async fn not_over<'a>(store: &'a Store, set: &'a str) -> Result<SortedSet<'a>, S
 async fn read(
     store: &Store,
     (realm, agent): (&Realm, &str),
-    mut part: Part<String>,
-) -> Result<Part<Run>, StoreError> {
+    mut part: Page<String>,
+) -> Result<Page<Run>, StoreError> {
     let ids = std::mem::take(&mut part.records);
     let found = records(store, ids, |id| realm.run(agent, id)).await?;
     let there = found.into_iter().filter(|(_, fields)| !fields.is_empty());

@@ -5,7 +5,7 @@ pub mod state;
 pub mod stopped;
 
 use crate::keys::AccountKeys;
-use crate::page::{Page, Part};
+use crate::page::{Page, PageRequest};
 use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
 use std::collections::HashMap;
@@ -51,8 +51,8 @@ impl VirtualKeyRecord {
         store: &Store,
         account: &AccountKeys,
         agent: &str,
-        page: Page<'_>,
-    ) -> Result<Part<Self>, StoreError> {
+        page: PageRequest<'_>,
+    ) -> Result<Page<Self>, StoreError> {
         let mut part = page
             .records(store, &account.agent_keys(agent), |id| account.virtual_key(id))
             .await?;

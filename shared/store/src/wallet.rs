@@ -6,7 +6,7 @@
 
 use crate::keys::{self, Bucket, Realm, Series, USER};
 use crate::number;
-use crate::page::{Page, Part};
+use crate::page::{Page, PageRequest};
 use crate::record_fields::RecordFields;
 use crate::script::change::Scope;
 use crate::{Store, StoreError};
@@ -153,7 +153,7 @@ impl Wallet {
     }
 
     /// Lists the wallets of the account's agents, newest first.
-    pub async fn list(store: &Store, realm: &Realm, page: Page<'_>) -> Result<Part<Self>, StoreError> {
+    pub async fn list(store: &Store, realm: &Realm, page: PageRequest<'_>) -> Result<Page<Self>, StoreError> {
         let key = |agent: &str| realm.agent(agent);
         let part = page.records(store, &realm.agents(), key).await?;
         // Skips a wallet deleted between the two reads.

@@ -4,7 +4,7 @@ pub mod delivery;
 pub mod script;
 
 use crate::keys::Realm;
-use crate::page::{Page, Part};
+use crate::page::{Page, PageRequest};
 use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
 use domain::event::EventName;
@@ -87,7 +87,7 @@ impl WebhookRecord {
     }
 
     /// Lists the webhooks of an account and mode, newest first.
-    pub async fn list(store: &Store, realm: &Realm, page: Page<'_>) -> Result<Part<Self>, StoreError> {
+    pub async fn list(store: &Store, realm: &Realm, page: PageRequest<'_>) -> Result<Page<Self>, StoreError> {
         let part = page
             .records(store, &realm.webhooks(), |id| realm.webhook(id))
             .await?;
@@ -97,7 +97,7 @@ impl WebhookRecord {
 
     /// Reads all webhooks of an account and mode.
     pub async fn all(store: &Store, realm: &Realm) -> Result<Vec<Self>, StoreError> {
-        let page = Page::at(0, WEBHOOKS_MAX);
+        let page = PageRequest::at(0, WEBHOOKS_MAX);
         Ok(Self::list(store, realm, page).await?.records)
     }
 }

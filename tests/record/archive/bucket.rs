@@ -6,7 +6,7 @@ use harness::{eventually, free_port, python_package};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use store::page::Page;
+use store::page::PageRequest;
 
 /// The service, as a requirement of pip.
 const MOTO: &str = "moto[server,s3]==5.2.4";
@@ -100,7 +100,7 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
     }
     archive.forget_decisions(&fixture.chain(), 0).await.unwrap();
     let trail = |archive| history::trail::Trail::new(&fixture.store, archive, fixture.account.keys.live());
-    let everything = Page::at(0, 100);
+    let everything = PageRequest::at(0, 100);
     let fresh = service.archive();
     let listed = trail(&fresh).list(EVERYTHING, everything).await.unwrap();
     assert_eq!((listed.records, listed.total), live);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use store::StoreError;
 use store::audit::chain::EntryFilter;
-use store::page::Page;
+use store::page::PageRequest;
 
 /// 30 entries, of which 20 are archived; the files of the first segment.
 async fn archived() -> (Fixture, Vec<String>, [PathBuf; 2]) {
@@ -35,7 +35,7 @@ fn named<T: std::fmt::Debug>(found: Result<T, StoreError>, file: &str) {
 async fn noticed(fixture: &Fixture, id: &str, segment_is_bad: bool) {
     let fresh = archive_at(fixture.root.path());
     let trail = history::trail::Trail::new(&fixture.store, &fresh, fixture.account.keys.live());
-    let everything = Page::at(0, 100);
+    let everything = PageRequest::at(0, 100);
     if segment_is_bad {
         named(
             trail.list(EVERYTHING, everything).await,
@@ -48,7 +48,7 @@ async fn noticed(fixture: &Fixture, id: &str, segment_is_bad: bool) {
             ..EVERYTHING
         };
         named(
-            trail.list(across, Page::at(0, 1)).await,
+            trail.list(across, PageRequest::at(0, 1)).await,
             "000000000001-000000000010",
         );
     } else {
@@ -56,7 +56,7 @@ async fn noticed(fixture: &Fixture, id: &str, segment_is_bad: bool) {
     }
     // The rest is not affected.
     assert_eq!(trail.read(11).await.unwrap().len(), 10);
-    let part = trail.list(EVERYTHING, Page::at(0, 20)).await.unwrap();
+    let part = trail.list(EVERYTHING, PageRequest::at(0, 20)).await.unwrap();
     assert_eq!((part.records.len(), part.total), (20, 30));
 }
 
@@ -147,7 +147,7 @@ async fn untouched(fixture: &Fixture, archive: &Archive, count: u64) {
     let backlog = fixture.chain().backlog().await.unwrap();
     assert_eq!((backlog.archived, backlog.live), (0, count));
     let trail = history::trail::Trail::new(&fixture.store, archive, fixture.account.keys.live());
-    let part = trail.list(EVERYTHING, Page::at(0, 100)).await.unwrap();
+    let part = trail.list(EVERYTHING, PageRequest::at(0, 100)).await.unwrap();
     assert_eq!((part.records.len() as u64, part.total), (count, count));
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use settings::load_from;
 use std::path::Path;
 use store::audit::chain::{Chain, EntryFilter};
-use store::page::Page;
+use store::page::PageRequest;
 use tempfile::TempDir;
 
 /// Appends a line as the scripts do: its number and the line in one step.
@@ -99,7 +99,7 @@ impl Fixture {
     }
 
     pub async fn list(&self, filter: EntryFilter<'_>, offset: usize, limit: usize) -> (Vec<Sealed>, u64) {
-        let page = Page::at(offset, limit);
+        let page = PageRequest::at(offset, limit);
         let part = self.trail().list(filter, page).await.unwrap();
         (part.records, part.total)
     }
@@ -115,8 +115,8 @@ impl Fixture {
         let mut position: Option<String> = None;
         loop {
             let page = match &position {
-                None => Page::at(0, limit),
-                Some(position) => Page::after(position, limit),
+                None => PageRequest::at(0, limit),
+                Some(position) => PageRequest::after(position, limit),
             };
             let part = self.trail().list(filter, page).await.unwrap();
             pages.push(part.records);

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use store::audit::chain::EntryFilter;
 use store::deposit::{Deposit, DepositState};
 use store::filtered_page::FilteredPage;
-use store::page::{Page, Part, Start};
+use store::page::{Page, PageRequest, PageStart};
 
 /// The type of the entry that a deposit begins with.
 const REQUESTED: &str = "deposit.requested";
@@ -60,11 +60,11 @@ pub async fn list(call: Call) -> Answer {
 async fn search(
     call: &Call,
     state: Option<DepositState>,
-    page: Page<'_>,
+    page: PageRequest<'_>,
 ) -> Result<FilteredPage<Deposit>, Problem> {
     let (skip, mut next) = match page.start {
-        Start::Offset(offset) => (offset, None),
-        Start::After(position) => (0, Some(position.to_owned())),
+        PageStart::Offset(offset) => (offset, None),
+        PageStart::After(position) => (0, Some(position.to_owned())),
     };
     let filter = EntryFilter {
         agent: None,
@@ -75,9 +75,9 @@ async fn search(
     let trail = call_trail::for_call(call);
     let (mut found, mut total, mut read) = (Vec::new(), 0_usize, 0);
     while found.len() < page.limit && read < READ_MAX {
-        let start = next.as_deref().map_or(Start::Offset(0), Start::After);
+        let start = next.as_deref().map_or(PageStart::Offset(0), PageStart::After);
         let limit = STEP.min(READ_MAX - read);
-        let entries = trail.list(filter, Page { limit, start }).await?;
+        let entries = trail.list(filter, PageRequest { limit, start }).await?;
         read += entries.records.len();
         next = entries.next;
         let (made, deposits) = deposits_of(call, &entries.records).await?;
@@ -106,7 +106,7 @@ async fn search(
         }
     }
     let is_partial = next.is_some();
-    let part = Part {
+    let part = Page {
         records: found,
         total: total as u64,
         next,

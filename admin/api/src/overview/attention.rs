@@ -18,7 +18,7 @@ use store::agent::survey::{AgentSummary, Survey};
 use store::call::{kept_calls, open_holds};
 use store::intent::{IntentRecord, Texts};
 use store::keys::USER;
-use store::page::Page;
+use store::page::PageRequest;
 use store::threshold::LimitUsage;
 use store::wallet::Wallet;
 use store::webhook::delivery::{Deliveries, Delivery, DeliveryState};
@@ -131,7 +131,7 @@ fn frozen_agents(survey: &Survey, frozen: &[&AgentSummary]) -> ItemsOfKind {
 }
 
 async fn approvals(call: &Call) -> Result<ItemsOfKind, Problem> {
-    let page = Page::at(0, SHOWN_MAX);
+    let page = PageRequest::at(0, SHOWN_MAX);
     let realm = call.realm();
     let waiting = IntentRecord::waiting(&call.state.store, &realm, page, Texts::Without).await?;
     let total = waiting.total;

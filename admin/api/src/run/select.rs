@@ -3,7 +3,7 @@
 use crate::state::Call;
 use endpoint::problem::Problem;
 use std::collections::BTreeMap;
-use store::page::{Order, Page, Part};
+use store::page::{Order, Page, PageRequest};
 use store::run::paused_runs::Waiting;
 use store::run::{Run, RunStatus};
 
@@ -20,7 +20,7 @@ pub(super) enum RunFilter {
 
 /// A page of the runs that pass the filter.
 pub(super) struct Selected {
-    pub(super) part: Part<Run>,
+    pub(super) part: Page<Run>,
     pub(super) waiting: BTreeMap<String, Waiting>,
     /// With a status filter: whether some runs were not read.
     pub(super) partial: Option<bool>,
@@ -48,7 +48,12 @@ impl RunFilter {
     ///
     /// # Errors
     /// 400 for an invalid position, 503.
-    pub(super) async fn select(self, call: &Call, agent: &str, page: Page<'_>) -> Result<Selected, Problem> {
+    pub(super) async fn select(
+        self,
+        call: &Call,
+        agent: &str,
+        page: PageRequest<'_>,
+    ) -> Result<Selected, Problem> {
         let (store, realm) = (&call.state.store, call.realm());
         let waiting = Waiting::of_agent(store, &realm, agent).await?;
         let (part, partial) = match self {

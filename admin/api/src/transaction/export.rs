@@ -7,9 +7,9 @@ use domain::timestamp::iso_from_ms;
 use endpoint::{Answer, PAGING, Problem};
 use futures::{Stream, stream};
 use std::collections::BTreeMap;
-use store::page::{Page, Part, Start};
+use store::page::{Page, PageRequest, PageStart};
 use store::transaction::Transaction;
-use store::transaction::list::{Filter, list};
+use store::transaction::list::{TransactionFilter, list};
 
 /// Makes the cell of a row.
 pub(super) type Cell = fn(&Transaction) -> String;
@@ -35,9 +35,9 @@ const EXPORT_MAX: u64 = 100_000;
 /// Number of transactions read at a time.
 const STEP: usize = 500;
 /// The start of a file.
-const START: Page<'static> = Page {
+const START: PageRequest<'static> = PageRequest {
     limit: STEP,
-    start: Start::Offset(0),
+    start: PageStart::Offset(0),
 };
 
 /// Word for the records in the file's name and in the log.
@@ -47,7 +47,7 @@ const RECORDS: &str = "transactions";
 pub(super) struct Export {
     pub(super) call: Call,
     /// Without a holder.
-    pub(super) filter: Filter<'static>,
+    pub(super) filter: TransactionFilter<'static>,
     /// The holder of the wallet; `None` for all of the account.
     pub(super) holder: Option<String>,
 }
@@ -90,7 +90,7 @@ impl Export {
     }
 
     /// The rows, a step in each chunk. An error is the last item.
-    fn chunks(self, first: Part<Transaction>) -> impl Stream<Item = Result<Bytes, Problem>> + Send + 'static {
+    fn chunks(self, first: Page<Transaction>) -> impl Stream<Item = Result<Bytes, Problem>> + Send + 'static {
         stream::try_unfold((self, Some(first)), |(export, part)| async move {
             let Some(part) = part else { return Ok(None) };
             let rows = part.records.iter();
@@ -99,16 +99,16 @@ impl Export {
             let next = match part.next {
                 None => None,
                 Some(position) => {
-                    let start = Start::After(&position);
-                    Some(export.read(Page { limit: STEP, start }).await?)
+                    let start = PageStart::After(&position);
+                    Some(export.read(PageRequest { limit: STEP, start }).await?)
                 }
             };
             Ok(Some((chunk, (export, next))))
         })
     }
 
-    async fn read(&self, page: Page<'_>) -> Result<Part<Transaction>, Problem> {
-        let filter = Filter {
+    async fn read(&self, page: PageRequest<'_>) -> Result<Page<Transaction>, Problem> {
+        let filter = TransactionFilter {
             holder: self.holder.as_deref(),
             ..self.filter
         };

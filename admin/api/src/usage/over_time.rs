@@ -25,7 +25,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use store::StoreError;
 use store::names::{self, Names};
-use store::page::Start;
+use store::page::PageStart;
 use store::server_clock;
 use utoipa::ToSchema;
 
@@ -144,8 +144,8 @@ pub async fn get(call: Call) -> Answer {
 
 async fn answer(call: &Call, usage_query: &UsageQuery, paging: &Paging) -> Answer {
     let place = match paging.page().start {
-        Start::Offset(_) => CallsPosition::START,
-        Start::After(position) => CallsPosition::parse(position).ok_or(StoreError::BadPosition)?,
+        PageStart::Offset(_) => CallsPosition::START,
+        PageStart::After(position) => CallsPosition::parse(position).ok_or(StoreError::BadPosition)?,
     };
     let added = usage_query
         .add(

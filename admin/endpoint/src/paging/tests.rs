@@ -19,7 +19,7 @@ fn pages_are_bounded() {
         (&[("offset", "10000")], 50, OFFSET_MAX),
     ] {
         let paging = query(pairs).unwrap();
-        assert_eq!(paging.page(), Page::at(offset, limit));
+        assert_eq!(paging.page(), PageRequest::at(offset, limit));
         assert_eq!((paging.limit(), paging.offset()), (limit, offset));
     }
     for (name, bad) in [
@@ -52,7 +52,7 @@ fn a_cursor_leads_back_to_its_position() {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
         assert!(cursor.bytes().all(plain), "{cursor}");
         let paging = query(&[("cursor", &cursor), ("limit", "7")]).unwrap();
-        assert_eq!(paging.page(), Page::after(position, 7));
+        assert_eq!(paging.page(), PageRequest::after(position, 7));
         assert_eq!((paging.limit(), paging.offset()), (7, 0));
     }
 }
@@ -103,7 +103,7 @@ fn a_page_starts_at_one_place() {
     }
     let paging = query(&[("cursor", &cursor), ("offset", "0")]).unwrap();
     assert!(
-        matches!(paging.page().start, Start::After("7")),
+        matches!(paging.page().start, PageStart::After("7")),
         "as generated clients send it"
     );
 }

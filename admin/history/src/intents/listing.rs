@@ -6,9 +6,9 @@ use super::position::{Archived, Live, Position};
 use archive::intents::{IntentSegments, IntentsDescriptor};
 use std::sync::Arc;
 use store::StoreError;
-use store::intent::{IntentRecord, Listed, Texts};
+use store::intent::{IntentPage, IntentRecord, Texts};
 use store::keys::IntentIndex;
-use store::page::{Part, Start};
+use store::page::{Page, PageStart};
 
 /// Maximum number of segments written since the previous page that are read for one page. A page that ends there may be
 /// short.
@@ -41,10 +41,10 @@ impl<'a> Listing<'a> {
         }
     }
 
-    pub(super) async fn page(mut self, start: Start<'_>) -> Result<Part<IntentRecord>, StoreError> {
+    pub(super) async fn page(mut self, start: PageStart<'_>) -> Result<Page<IntentRecord>, StoreError> {
         let (live, next) = match start {
-            Start::Offset(offset) => self.take_from_offset(offset as u64).await?,
-            Start::After(text) => match Position::parse(text)? {
+            PageStart::Offset(offset) => self.take_from_offset(offset as u64).await?,
+            PageStart::After(text) => match Position::parse(text)? {
                 Position::Live(live) => self.take_after_live(live).await?,
                 Position::Archived(archived) => {
                     let live = self.newest(0, 0).await?.total;
@@ -57,7 +57,7 @@ impl<'a> Listing<'a> {
             .iter()
             .map(|segment| segment.count(self.index))
             .sum();
-        Ok(Part {
+        Ok(Page {
             records: self.records,
             total: live + archived,
             next: next.map(|next| next.text()),
@@ -73,7 +73,7 @@ impl<'a> Listing<'a> {
         self.segments.last().map_or(0, |last| last.last)
     }
 
-    async fn newest(&self, offset: u64, limit: usize) -> Result<Listed, StoreError> {
+    async fn newest(&self, offset: u64, limit: usize) -> Result<IntentPage, StoreError> {
         IntentRecord::newest(
             self.intents.store,
             &self.intents.realm,
@@ -133,7 +133,7 @@ impl<'a> Listing<'a> {
     }
 
     /// Adds intents of the store, which has more after them.
-    fn take_live(&mut self, listed: Listed, archived: u64, drained: u64) -> Option<Position> {
+    fn take_live(&mut self, listed: IntentPage, archived: u64, drained: u64) -> Option<Position> {
         let last = listed.records.last()?;
         let live = Live {
             position: last.position_in(self.index),

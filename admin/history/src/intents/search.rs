@@ -6,7 +6,7 @@ use store::StoreError;
 use store::filtered_page::FilteredPage;
 use store::intent::{IntentRecord, Texts};
 use store::keys::IntentIndex;
-use store::page::{Page, Part, Start};
+use store::page::{Page, PageRequest, PageStart};
 
 /// Most intents read for a page.
 pub const READ_MAX: usize = 1000;
@@ -26,12 +26,12 @@ impl Intents<'_> {
     pub async fn search(
         &self,
         (index, since_ms): (IntentIndex<'_>, Option<u64>),
-        page: Page<'_>,
+        page: PageRequest<'_>,
         fits: impl Fn(&IntentRecord) -> bool,
     ) -> Result<FilteredPage<IntentRecord>, StoreError> {
         let (mut skip, mut next) = match page.start {
-            Start::Offset(offset) => (offset, None),
-            Start::After(position) => (0, Some(position.to_owned())),
+            PageStart::Offset(offset) => (offset, None),
+            PageStart::After(position) => (0, Some(position.to_owned())),
         };
         let is_over = |record: &IntentRecord| {
             let at_ms = record.listed_ms(index).saturating_add(LATE_MS);
@@ -39,10 +39,12 @@ impl Intents<'_> {
         };
         let (mut found, mut total, mut read) = (Vec::new(), 0, 0);
         loop {
-            let start = next.as_deref().map_or(Start::Offset(0), Start::After);
+            let start = next.as_deref().map_or(PageStart::Offset(0), PageStart::After);
             let limit = STEP.min(READ_MAX - read);
             let room = skip.saturating_add(page.limit - found.len());
-            let step = self.step(index, Page { limit, start }, room, &fits).await?;
+            let step = self
+                .step(index, PageRequest { limit, start }, room, &fits)
+                .await?;
             let count = step.records.len();
             read += count;
             next = step.next.filter(|_| !step.records.last().is_some_and(is_over));
@@ -62,7 +64,7 @@ impl Intents<'_> {
         self.add_texts(&mut found).await?;
         Ok(FilteredPage {
             is_partial: next.is_some(),
-            part: Part {
+            part: Page {
                 records: found,
                 total,
                 next,
@@ -75,10 +77,10 @@ impl Intents<'_> {
     async fn step(
         &self,
         index: IntentIndex<'_>,
-        mut page: Page<'_>,
+        mut page: PageRequest<'_>,
         room: usize,
         fits: impl Fn(&IntentRecord) -> bool,
-    ) -> Result<Part<IntentRecord>, StoreError> {
+    ) -> Result<Page<IntentRecord>, StoreError> {
         loop {
             let part = self.page((index, Texts::Without), page).await?;
             let matches = part.records.iter().enumerate();

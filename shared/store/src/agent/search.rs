@@ -2,9 +2,9 @@
 
 use crate::agent::AgentRecord;
 use crate::agent::survey::AGENTS_MAX;
-use crate::filtered_page::{Filter, FilteredPage};
+use crate::filtered_page::{FieldFilter, FilteredPage};
 use crate::keys::Realm;
-use crate::page::{Page, SortedSet, records};
+use crate::page::{PageRequest, SortedSet, records};
 use crate::{Store, StoreError};
 
 /// Conditions that a listed agent meets; `None` matches every agent.
@@ -31,12 +31,12 @@ impl AgentRecord {
         store: &Store,
         realm: &Realm,
         wanted: &AgentFilter,
-        page: Page<'_>,
+        page: PageRequest<'_>,
     ) -> Result<FilteredPage<Self>, StoreError> {
         let set = realm.agents();
         let list = SortedSet::whole(store, &set);
         let key = |id: &str| realm.agent(id);
-        let filter = Filter {
+        let filter = FieldFilter {
             store,
             scanned_max: AGENTS_MAX,
             key,

@@ -4,7 +4,7 @@
 use super::{AT_ONCE, Escrow, EscrowStatus};
 use crate::filtered_page::{FilteredPage, Judge};
 use crate::keys::Realm;
-use crate::page::{Page, Position, SortedSet};
+use crate::page::{PageRequest, ScoredMember, SortedSet};
 use crate::{Store, StoreError};
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -81,7 +81,7 @@ impl Judge for Parties<'_> {
         SCANNED_MAX
     }
 
-    async fn matches(&self, members: &[Position]) -> Result<Vec<Option<String>>, StoreError> {
+    async fn matches(&self, members: &[ScoredMember]) -> Result<Vec<Option<String>>, StoreError> {
         let members: Vec<String> = members.iter().map(|mark| mark.member.clone()).collect();
         let judged = members
             .into_iter()
@@ -97,7 +97,7 @@ impl Escrow {
         store: &Store,
         realm: &Realm,
         filter: &EscrowFilter,
-        page: Page<'_>,
+        page: PageRequest<'_>,
     ) -> Result<FilteredPage<Self>, StoreError> {
         let set = realm.escrows();
         let list = SortedSet::whole(store, &set);

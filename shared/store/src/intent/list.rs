@@ -3,14 +3,14 @@
 
 use super::{IntentRecord, Texts};
 use crate::keys::{IntentIndex, Realm};
-use crate::page::{Page, Part};
+use crate::page::{Page, PageRequest};
 use crate::time_span::{self, Times};
 use crate::{Store, StoreError};
 use domain::intent::IntentState;
 
 /// A page of intents.
 #[derive(Debug)]
-pub struct Listed {
+pub struct IntentPage {
     /// The intents, newest first.
     pub records: Vec<IntentRecord>,
     /// Length of the whole list.
@@ -40,9 +40,9 @@ impl IntentRecord {
     pub async fn waiting(
         store: &Store,
         realm: &Realm,
-        page: Page<'_>,
+        page: PageRequest<'_>,
         texts: Texts,
-    ) -> Result<Part<Self>, StoreError> {
+    ) -> Result<Page<Self>, StoreError> {
         let set = realm.intents(IntentIndex::State(IntentState::PendingApproval.as_str()));
         let mut part = page.members(store, &set).await?;
         let ids = std::mem::take(&mut part.records);
@@ -56,8 +56,8 @@ impl IntentRecord {
         realm: &Realm,
         listed: (IntentIndex<'_>, Texts),
         (offset, limit): (u64, u64),
-    ) -> Result<Listed, StoreError> {
-        let list = List::new(store, realm, listed);
+    ) -> Result<IntentPage, StoreError> {
+        let list = IntentList::new(store, realm, listed);
         let total = list.length().await?;
         list.before(total.saturating_sub(offset), limit, total).await
     }
@@ -69,8 +69,8 @@ impl IntentRecord {
         listed: (IntentIndex<'_>, Texts),
         position: u64,
         limit: u64,
-    ) -> Result<Listed, StoreError> {
-        let list = List::new(store, realm, listed);
+    ) -> Result<IntentPage, StoreError> {
+        let list = IntentList::new(store, realm, listed);
         let total = list.length().await?;
         let end = time_span::first_at(&list, 0..total, position).await?;
         list.before(end, limit, total).await
@@ -78,7 +78,7 @@ impl IntentRecord {
 }
 
 /// A list of ids, oldest first.
-struct List<'a> {
+struct IntentList<'a> {
     store: &'a Store,
     realm: &'a Realm,
     index: IntentIndex<'a>,
@@ -86,7 +86,7 @@ struct List<'a> {
     key: String,
 }
 
-impl<'a> List<'a> {
+impl<'a> IntentList<'a> {
     fn new(store: &'a Store, realm: &'a Realm, (index, texts): (IntentIndex<'a>, Texts)) -> Self {
         Self {
             store,
@@ -102,11 +102,11 @@ impl<'a> List<'a> {
     }
 
     /// Returns the `limit` intents before the index `end`, newest first.
-    async fn before(&self, end: u64, limit: u64, total: u64) -> Result<Listed, StoreError> {
+    async fn before(&self, end: u64, limit: u64, total: u64) -> Result<IntentPage, StoreError> {
         let start = end.saturating_sub(limit);
         let mut ids = self.ids(start, end).await?;
         ids.reverse();
-        Ok(Listed {
+        Ok(IntentPage {
             records: IntentRecord::of_ids(self.store, self.realm, ids, self.texts).await?,
             total,
             goes_on: start > 0,

@@ -2,7 +2,7 @@
 
 use crate::intent::{IntentRecord, Texts};
 use crate::keys::Realm;
-use crate::page::Page;
+use crate::page::PageRequest;
 use crate::run::{Run, RunStatus};
 use crate::{Store, StoreError};
 use domain::money::Nanos;
@@ -35,8 +35,8 @@ impl Waiting {
         let mut position: Option<String> = None;
         for _ in 0..PAGES_MAX {
             let page = match &position {
-                None => Page::at(0, PAGE),
-                Some(position) => Page::after(position, PAGE),
+                None => PageRequest::at(0, PAGE),
+                Some(position) => PageRequest::after(position, PAGE),
             };
             let mut part = IntentRecord::waiting(store, realm, page, Texts::Without).await?;
             part.records.retain(|record| record.agent == agent);

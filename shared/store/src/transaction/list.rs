@@ -4,14 +4,14 @@
 
 use super::{Transaction, TransactionType};
 use crate::keys::Realm;
-use crate::page::{Page, Part, Start};
+use crate::page::{Page, PageRequest, PageStart};
 use crate::search::Search;
 use crate::time_span::{TimeSpan, Times};
 use crate::{Store, StoreError};
 
 /// A filter for transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Filter<'a> {
+pub struct TransactionFilter<'a> {
     /// Only transactions of this wallet: its owner, or `closed/<number>`.
     pub holder: Option<&'a str>,
     /// Of this type only.
@@ -26,17 +26,17 @@ pub struct Filter<'a> {
 pub async fn list(
     store: &Store,
     realm: &Realm,
-    filter: Filter<'_>,
-    page: Page<'_>,
-) -> Result<Part<Transaction>, StoreError> {
+    filter: TransactionFilter<'_>,
+    page: PageRequest<'_>,
+) -> Result<Page<Transaction>, StoreError> {
     let numbers = Numbers::new(store, realm, filter);
     let length = numbers.length().await?;
     let times = (filter.from_ms, filter.to_ms);
     let span = TimeSpan::find(&numbers, 0..length, times, store.clock_spread_ms()).await?;
     let many = |many: usize| u64::try_from(many).unwrap_or(u64::MAX);
     let last = match page.start {
-        Start::Offset(offset) => span.len().saturating_sub(many(offset)),
-        Start::After(position) => {
+        PageStart::Offset(offset) => span.len().saturating_sub(many(offset)),
+        PageStart::After(position) => {
             let number = position.parse().map_err(|_| StoreError::BadPosition)?;
             span.count_before(numbers.position_of(number, length).await?)
         }
@@ -48,7 +48,7 @@ pub async fn list(
     lines.reverse();
     let transactions = lines.iter().map(|line| Transaction::parse(line.as_deref()?));
     match transactions.collect::<Option<Vec<_>>>() {
-        Some(records) => Ok(Part {
+        Some(records) => Ok(Page {
             records,
             total: span.len(),
             next,
@@ -68,7 +68,7 @@ struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    fn new(store: &'a Store, realm: &Realm, filter: Filter<'_>) -> Self {
+    fn new(store: &'a Store, realm: &Realm, filter: TransactionFilter<'_>) -> Self {
         let kind = filter.kind.map(TransactionType::as_str);
         Self {
             store,

@@ -1,7 +1,7 @@
 //! Sums over all wallets of an account's agents (decision D16).
 
 use crate::keys::Realm;
-use crate::page::Page;
+use crate::page::PageRequest;
 use crate::{Store, StoreError};
 use domain::money::{Nanos, NanosSum};
 
@@ -30,8 +30,8 @@ impl Totals {
         let mut position: Option<String> = None;
         for _ in 0..WALLETS_MAX / AT_ONCE {
             let page = match &position {
-                None => Page::at(0, AT_ONCE),
-                Some(position) => Page::after(position, AT_ONCE),
+                None => PageRequest::at(0, AT_ONCE),
+                Some(position) => PageRequest::after(position, AT_ONCE),
             };
             let part = page.members(store, &realm.agents()).await?;
             let agents = part.records;

@@ -2,7 +2,7 @@
 
 use super::{Delivery, DeliveryState};
 use crate::keys::{DeliverySet, Realm};
-use crate::page::{Order, Page, Part};
+use crate::page::{Order, Page, PageRequest};
 use crate::read::Read;
 use crate::{Store, StoreError};
 use domain::event::EventName;
@@ -134,8 +134,8 @@ impl Deliveries<'_> {
         self,
         store: &Store,
         wanted: DeliveryFilter,
-        page: Page<'_>,
-    ) -> Result<Part<ListedDelivery>, StoreError> {
+        page: PageRequest<'_>,
+    ) -> Result<Page<ListedDelivery>, StoreError> {
         let bucket = self.realm.bucket();
         let sets = wanted.sets().iter();
         let sets: Vec<Read> = sets.map(|set| Read::members(bucket, self.set(*set))).collect();
