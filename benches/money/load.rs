@@ -6,7 +6,7 @@ use domain::money::Nanos;
 use redis::Pipeline;
 use store::intent::NewIntent;
 use store::keys::{AccountKeys, IntentIndex};
-use store::transaction::{NewTransaction, Tail, TransactionType};
+use store::transaction::{NewTransaction, TransactionText, TransactionType};
 use store::{Store, StoreError, sanity};
 
 pub const ACCOUNT: &str = "acct_bench";
@@ -110,7 +110,7 @@ fn transaction(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u6
         owner: &owner,
         intent: Some(&intent),
         currency: "USD",
-        tail: Tail {
+        tail: TransactionText {
             counterparty: Some("Books Ltd".to_owned()),
             memo: Some("A book".to_owned()),
         },

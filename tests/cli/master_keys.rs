@@ -4,7 +4,7 @@ use crate::{cli, refused};
 use crypto::seal::{Keyring, SealedFor};
 use harness::{Cli, Redis, Seed, SeedAgent, TEST_MASTER_KEY, assert_fields};
 use secrecy::ExposeSecret;
-use store::provider_key::reseal::Reseal;
+use store::provider_key::reseal::ProviderKeyReseal;
 use store::provider_key::sealed::SealedKey;
 
 /// 32 bytes of 0x17.
@@ -92,7 +92,7 @@ async fn a_key_stored_meanwhile_is_not_overwritten() {
         .unwrap()
         .remove(0);
     let newer = agent.provider_key("sk-newer").await;
-    let reseal = Reseal {
+    let reseal = ProviderKeyReseal {
         account: &agent.account.id,
         agent: "bot",
         provider: "openai",

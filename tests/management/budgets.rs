@@ -8,7 +8,7 @@ use harness::{Caller, Cli, Reply, SeedAccount, assert_fields};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use store::account::refused::{self, Cause, List};
+use store::account::refused::{self, Cause, RefusedLists};
 use store::transaction::LONG_LINE;
 
 const OPENAI_KEY: &str = "sk-test-0123456789abcdefghij";
@@ -228,9 +228,9 @@ async fn listed_accounts_cannot_create_records_but_everything_else() {
     let (_, other) = fixture.account("enterprise").await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     // The worker of this server finds no account, and removes no list that it did not write.
-    let list = List {
+    let list = RefusedLists {
         room: [(account.id.clone(), Cause::Share)].into(),
-        ..List::default()
+        ..RefusedLists::default()
     };
     refused::write(&fixture.store, &list).await.unwrap();
     let named = async || {

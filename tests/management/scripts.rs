@@ -8,7 +8,7 @@ use harness::scripts::{Checked, all_are_noticed, execute};
 use harness::{Store, same};
 use std::collections::BTreeMap;
 use store::api_key::script::count::{Allowed, CountOutcome, WindowState, count};
-use store::blocked::script::{Change, Changed, change};
+use store::blocked::script::{BlockChange, Changed, change};
 use store::keys::{self, AccountKeys};
 use store::script::names::InputNames;
 use store::script::{Script, ScriptKind, WhenFull};
@@ -185,16 +185,19 @@ fn field<'a>(list: &'a List, name: &str) -> &'a str {
     list.get(name).map_or("", String::as_str)
 }
 
-async fn changed(store: &Store, range: &str, what: Change<'_>) -> Result<Changed, String> {
+async fn changed(store: &Store, range: &str, what: BlockChange<'_>) -> Result<Changed, String> {
     let changed = change(store, range.parse().unwrap(), what).await;
     changed.map_err(|error| format!("{error:?}"))
 }
 
 async fn changes(store: &Store) -> Checked {
     const RANGE: &str = "203.0.113.0/24";
-    let block = Change::Block(None);
+    let block = BlockChange::Block(None);
     let _: String = execute(store, &["FLUSHALL"]).await?;
-    same!(changed(store, RANGE, Change::Unblock).await?, Changed::AlreadySo);
+    same!(
+        changed(store, RANGE, BlockChange::Unblock).await?,
+        Changed::AlreadySo
+    );
     let none = list(store).await?;
     same!(none.keys().collect::<Vec<_>>(), ["version"]);
     same!(counted_to(&none)?, 1);
@@ -207,7 +210,7 @@ async fn changes(store: &Store) -> Checked {
     same!(changed(store, RANGE, block).await?, Changed::AlreadySo);
     same!(&list(store).await?, &first);
     same!(
-        changed(store, "::/64", Change::Unblock).await?,
+        changed(store, "::/64", BlockChange::Unblock).await?,
         Changed::AlreadySo
     );
     same!(list(store).await?, first);
@@ -219,7 +222,7 @@ async fn changes(store: &Store) -> Checked {
     let _: u64 = execute(store, &["HSET", keys::BLOCKED, RANGE, "17 "]).await?;
     for reason in ["a 1", "b  2"] {
         let before = list(store).await?;
-        let with = Change::Block(Some(reason));
+        let with = BlockChange::Block(Some(reason));
         same!(changed(store, RANGE, with).await?, Changed::Done);
         let after = list(store).await?;
         same!(field(&after, RANGE), format!("17 {reason}"));
@@ -230,16 +233,19 @@ async fn changes(store: &Store) -> Checked {
         same!(list(store).await?, after);
     }
     same!(
-        changed(store, "::/64", Change::Block(Some("x"))).await?,
+        changed(store, "::/64", BlockChange::Block(Some("x"))).await?,
         Changed::Done
     );
     let before = list(store).await?;
     same!(field(&before, "::/64"), "1800000012345 x");
-    same!(changed(store, RANGE, Change::Unblock).await?, Changed::Done);
+    same!(changed(store, RANGE, BlockChange::Unblock).await?, Changed::Done);
     let after = list(store).await?;
     same!(counted_to(&after)?, counted_to(&before)? + 1);
     same!(after.keys().collect::<Vec<_>>(), ["::/64", "version"]);
-    same!(changed(store, RANGE, Change::Unblock).await?, Changed::AlreadySo);
+    same!(
+        changed(store, RANGE, BlockChange::Unblock).await?,
+        Changed::AlreadySo
+    );
     same!(list(store).await?, after);
     crowded(store).await
 }
@@ -254,7 +260,7 @@ fn counted_to(list: &List) -> Result<u64, String> {
 
 /// A full list of ranges.
 async fn crowded(store: &Store) -> Checked {
-    let block = Change::Block(None);
+    let block = BlockChange::Block(None);
     for with_version in [false, true] {
         let _: String = execute(store, &["FLUSHALL"]).await?;
         let mut fill = redis::cmd("HSET");
@@ -272,10 +278,10 @@ async fn crowded(store: &Store) -> Checked {
         same!(changed(store, "10.0.0.2/32", block).await?, Changed::TooMany);
         same!(list(store).await?, full);
         same!(changed(store, "10.0.0.1/32", block).await?, Changed::AlreadySo);
-        let reason = Change::Block(Some("x"));
+        let reason = BlockChange::Block(Some("x"));
         same!(changed(store, "10.0.0.1/32", reason).await?, Changed::Done);
         same!(
-            changed(store, "10.0.0.1/32", Change::Unblock).await?,
+            changed(store, "10.0.0.1/32", BlockChange::Unblock).await?,
             Changed::Done
         );
         same!(changed(store, "10.0.0.2/32", block).await?, Changed::Done);

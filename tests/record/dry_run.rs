@@ -9,7 +9,7 @@ use domain::denial::Denial;
 use harness::{Cli, assert_fields, merged};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::account::refused::{self, Cause, List};
+use store::account::refused::{self, Cause, RefusedLists};
 
 /// Longest wait for something that happens soon.
 const SOON: Duration = Duration::from_secs(20);
@@ -339,9 +339,9 @@ async fn the_guard_of_the_stores_room_is_predicted() {
     let fixture = RecordFixture::start().await;
     let client = fixture.client("enterprise", json!({})).await;
     assert_eq!(as_predicted(&client, None).await, json!(null));
-    let list = List {
+    let list = RefusedLists {
         room: [(client.account.id.clone(), Cause::Share)].into(),
-        ..List::default()
+        ..RefusedLists::default()
     };
     refused::write(&fixture.management.store, &list).await.unwrap();
     let spend = json!({ "agent": "bot", "amount": "0.5" });

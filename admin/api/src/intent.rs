@@ -19,7 +19,7 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply, Text, operations};
 use history::intents::Intents;
 use serde::Serialize;
-use store::intent::{Decision, IntentRecord};
+use store::intent::{ApproverDecision, IntentRecord};
 use store::script::plan_limit::EXECUTIONS_MAX;
 use store::server_clock;
 use store::spend::deny::deny as deny_spend;
@@ -231,8 +231,8 @@ async fn require_waiting(call: &Call) -> Result<IntentRecord, Problem> {
 
 /// Creates a decision at the present time of the store's clock, but not before the request, whose clock may have
 /// differed: on another node of a cluster.
-async fn decision(call: &Call, record: &IntentRecord, granted: bool) -> Result<Decision, Problem> {
-    Ok(Decision {
+async fn decision(call: &Call, record: &IntentRecord, granted: bool) -> Result<ApproverDecision, Problem> {
+    Ok(ApproverDecision {
         granted,
         by: call.caller.actor.clone(),
         at_ms: server_clock::now_ms(&call.state.store).await?.max(record.at_ms),

@@ -16,7 +16,7 @@ use endpoint::{Answer, Code, Problem, Reply, operations, require_run_id};
 use serde::Serialize;
 use store::run::Run;
 use store::run::end::{RunEnd, RunEnded, end as end_run};
-use store::run::paused_runs::Waiting;
+use store::run::paused_runs::WaitingIntents;
 use utoipa::ToSchema;
 
 operations! {
@@ -66,7 +66,7 @@ struct RunView<'a> {
 endpoint::answer! { RunAnswer<'a>, run: RunView<'a> }
 
 impl<'a> RunView<'a> {
-    fn new(run: &'a Run, agent: &'a str, waiting: Option<&'a Waiting>) -> Self {
+    fn new(run: &'a Run, agent: &'a str, waiting: Option<&'a WaitingIntents>) -> Self {
         let intents = waiting.map_or(&[][..], |waiting| waiting.intents.as_slice());
         Self {
             run_id: &run.id,
@@ -141,7 +141,7 @@ pub async fn end(call: Call) -> Answer {
 
 async fn show(call: &Call, agent: &str, id: &str) -> Answer {
     let (store, realm) = (&call.state.store, call.realm());
-    let waiting = Waiting::of_agent(store, &realm, agent).await?;
+    let waiting = WaitingIntents::of_agent(store, &realm, agent).await?;
     let waiting = waiting.get(id);
     let found = Run::find(store, &realm, agent, id).await?;
     let run = found.or_else(|| waiting.map(|waiting| waiting.run(id.to_owned())));

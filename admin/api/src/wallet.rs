@@ -17,7 +17,7 @@ use endpoint::{
 use serde::Serialize;
 use store::wallet::Wallet;
 use store::wallet::script::user_wallet;
-use store::wallet::totals::Totals;
+use store::wallet::totals::WalletTotals;
 use utoipa::ToSchema;
 
 operations! {
@@ -203,7 +203,7 @@ pub async fn all(call: Call) -> Answer {
     let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     let user = user_wallet(store, &call.scope()).await?;
     let part = Wallet::list(store, &realm, paging.page()).await?;
-    let mut sums = Totals::of_agents(store, &realm).await?;
+    let mut sums = WalletTotals::of_agents(store, &realm).await?;
     sums.balance += user.balance;
     sums.pending += user.pending;
     Reply::ok(&All {

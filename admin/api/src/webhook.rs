@@ -29,7 +29,7 @@ use store::StoreError;
 use store::webhook::delivery::delivery_id;
 use store::webhook::script as webhook;
 use store::webhook::script::{Tested, Update, Updated, WebhookCreated};
-use store::webhook::{SECRET, Status, WEBHOOKS_MAX, WebhookRecord, WebhookSecrets, events_text};
+use store::webhook::{SECRET, WEBHOOKS_MAX, WebhookRecord, WebhookSecrets, WebhookStatus, events_text};
 use telemetry::error_chain;
 use utoipa::ToSchema;
 use webhooks::dispatch::{EntrySource, dispatch};
@@ -125,7 +125,7 @@ pub async fn create(call: Call) -> Answer {
         ("url", url.as_str()),
         ("events", &events),
         ("secret", &sealed),
-        ("status", Status::Active.as_str()),
+        ("status", WebhookStatus::Active.as_str()),
     ];
     if let Some(Some(description)) = &request.description {
         fields.push(("description", description));

@@ -19,7 +19,7 @@ use store::account::Account;
 use store::account::refused;
 use store::account::script as account;
 use store::account::script::{NewAccount, PlanSet};
-use store::account::usage::Usage;
+use store::account::usage::RealmUsage;
 use store::audit::OPERATOR;
 use store::keys::{AccountKeys, Realm};
 use store::request_limits::Limit;
@@ -163,7 +163,7 @@ async fn show(context: &CommandContext, id: &str) -> Result<Report, CommandFailu
     document["users"] = users.into();
     let (budgets, mut rows) = (context.store.budgets(), Vec::new());
     for mode in Mode::ALL {
-        let usage = Usage::read(&context.store, &Realm::new(id, mode)).await?;
+        let usage = RealmUsage::read(&context.store, &Realm::new(id, mode)).await?;
         for budget in Budget::ALL {
             let (used, limit) = (usage.count(budget), budgets.limit(budget));
             document["budgets"][mode.as_str()][budget.as_str()] = json!({ "used": used, "limit": limit });

@@ -10,8 +10,8 @@ use domain::blocked::{BLOCKED_MAX, is_vast};
 use domain::timestamp::iso_from_ms;
 use ipnet::IpNet;
 use serde_json::{Value, json};
-use store::blocked::script::{Change, ChangeError, Changed, change};
-use store::blocked::{self, Blocked};
+use store::blocked::script::{BlockChange, ChangeError, Changed, change};
+use store::blocked::{self, BlockedRange};
 
 /// `ip …`
 #[derive(Debug, Subcommand)]
@@ -62,7 +62,7 @@ impl Block {
             let message = format!("{range} is a very large range; --force blocks it anyway");
             return Err(CommandFailure::usage(message));
         }
-        let changed = match change(&context.store, range, Change::Block(reason.as_deref())).await? {
+        let changed = match change(&context.store, range, BlockChange::Block(reason.as_deref())).await? {
             Changed::Done => true,
             Changed::AlreadySo => false,
             Changed::TooMany => {
@@ -80,7 +80,7 @@ impl Block {
 }
 
 async fn unblock(context: &CommandContext, range: IpNet) -> Result<Report, CommandFailure> {
-    let changed = change(&context.store, range, Change::Unblock).await? == Changed::Done;
+    let changed = change(&context.store, range, BlockChange::Unblock).await? == Changed::Done;
     let list = blocked::list(&context.store).await?;
     let mut sentence = match changed {
         true => format!("{range} is no longer blocked. Both servers follow within seconds."),
@@ -93,8 +93,8 @@ async fn unblock(context: &CommandContext, range: IpNet) -> Result<Report, Comma
 }
 
 /// Returns the list, after the result of the change.
-fn report(done: Option<(String, bool)>, list: &[Blocked]) -> Report {
-    let row = |blocked: &Blocked| {
+fn report(done: Option<(String, bool)>, list: &[BlockedRange]) -> Report {
+    let row = |blocked: &BlockedRange| {
         vec![
             blocked.range.to_string(),
             iso_from_ms(blocked.since_ms),
@@ -106,7 +106,7 @@ fn report(done: Option<(String, bool)>, list: &[Blocked]) -> Report {
         true => "Nothing is blocked.".to_owned(),
         false => table(&["RANGE", "SINCE", "REASON"], &rows),
     };
-    let document = |blocked: &Blocked| -> Value {
+    let document = |blocked: &BlockedRange| -> Value {
         json!({ "range": blocked.range.to_string(), "since": iso_from_ms(blocked.since_ms), "reason": blocked.reason })
     };
     let mut document =

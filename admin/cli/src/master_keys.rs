@@ -18,7 +18,7 @@ use store::audit::OPERATOR;
 use store::audit::checkpoint_key;
 use store::audit::checkpoint_key::Rotated;
 use store::keys::Realm;
-use store::provider_key::reseal::Reseal;
+use store::provider_key::reseal::ProviderKeyReseal;
 use store::provider_key::sealed::SealedKey;
 use store::script::change::Scope;
 use store::webhook::script as webhook;
@@ -137,7 +137,7 @@ async fn rotate_key(
         return Ok(None);
     };
     let new = seal_again(keyring, &owner, &secret)?;
-    let reseal = Reseal {
+    let reseal = ProviderKeyReseal {
         account,
         agent,
         provider: &key.provider,
@@ -187,7 +187,7 @@ async fn rotate_webhooks(
                     continue;
                 };
                 let new = seal_again(keyring, &owner, &secret)?;
-                let reseal = webhook::Reseal {
+                let reseal = webhook::SecretReseal {
                     webhook: &id,
                     field,
                     old: &old,

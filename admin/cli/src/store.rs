@@ -13,7 +13,7 @@ use store::account::script as account;
 use store::account::{Account, refused};
 use store::audit::OPERATOR;
 use store::audit::checkpoint_key;
-use store::durability::Status;
+use store::durability::DurabilityStatus;
 use store::sanity;
 
 /// Accounts that lost writes which `store check` names.
@@ -149,7 +149,7 @@ async fn check(context: &CommandContext) -> Result<Report, CommandFailure> {
 }
 
 /// Returns the configured durability and its effect.
-fn shown(status: &Status) -> serde_json::Value {
+fn shown(status: &DurabilityStatus) -> serde_json::Value {
     json!({ "asked": status.requested.to_string(), "confirmed": status.confirmed.to_string(), "lacks": status.lacks,
         "exposed": status.exposed })
 }
@@ -176,7 +176,7 @@ const fn memory(is_limited: bool) -> &'static str {
     }
 }
 
-fn durability(append_only: bool, status: &Status) -> String {
+fn durability(append_only: bool, status: &DurabilityStatus) -> String {
     let file = match append_only {
         true => "",
         false => {

@@ -12,7 +12,7 @@ use archive::Archive;
 use archive::intents::{IntentSegment, IntentSegments, IntentsDescriptor};
 use domain::intent::IntentState;
 use std::sync::Arc;
-use store::intent::{IntentRecord, Texts};
+use store::intent::{IntentRecord, IntentTexts};
 use store::keys::{IntentIndex, Realm};
 use store::page::{Page, PageRequest};
 use store::{Store, StoreError};
@@ -66,13 +66,13 @@ impl<'a> Intents<'a> {
         index: IntentIndex<'_>,
         page: PageRequest<'_>,
     ) -> Result<Page<IntentRecord>, StoreError> {
-        self.page((index, Texts::With), page).await
+        self.page((index, IntentTexts::With), page).await
     }
 
     /// Like [`Intents::list`]; without texts, intents in the store are brief.
     async fn page(
         &self,
-        (index, texts): (IntentIndex<'_>, Texts),
+        (index, texts): (IntentIndex<'_>, IntentTexts),
         page: PageRequest<'_>,
     ) -> Result<Page<IntentRecord>, StoreError> {
         if index == IntentIndex::State(IntentState::PendingApproval.as_str()) {

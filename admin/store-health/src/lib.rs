@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use store::account::Account;
 use store::lost_connections::LostConnections;
 use store::sanity::{self, MasterKeyCheck, StoreRecord, UntrustedStore, WrongMasterKey};
-use store::write_refusal::{RefusalCode, SteadyRefusal};
+use store::write_refusal::{SteadyRefusal, WriteRefusalCode};
 use store::{Store, StoreError};
 use telemetry::error_chain;
 
@@ -97,7 +97,7 @@ impl StoreHealth {
         let refusal = || self.refusal.current();
         match &**self.state.load() {
             StoreState::Trusted => refusal()
-                .filter(|refusal| refusal.code != RefusalCode::OutOfMemory)
+                .filter(|refusal| refusal.code != WriteRefusalCode::OutOfMemory)
                 .map(|refusal| refusal.to_string())
                 .or_else(|| self.master_key.last().err().map(|error| error.to_string()))
                 .or_else(|| {

@@ -15,10 +15,10 @@ use std::collections::{BTreeSet, VecDeque};
 use store::keys::Realm;
 use store::webhook::WebhookRecord;
 use store::webhook::delivery::DeliveryEvent;
-use store::webhook::script::Endpoint;
+use store::webhook::script::WebhookLocation;
 use store::webhook::script::cursor::{Cursor, waiting};
 use store::webhook::script::dispatch::{
-    Dispatch, DispatchCoalesced, Dispatched, MinuteEnd, Step, WebhookDeliveries,
+    Dispatch, DispatchCoalesced, DispatchStep, Dispatched, MinuteEnd, WebhookDeliveries,
 };
 use store::{StoreError, server_clock};
 
@@ -157,8 +157,8 @@ impl Dispatcher<'_> {
         Ok(self.finish(done, groups.len() as u64, batches))
     }
 
-    const fn step<'s>(&'s self, cursor: Cursor, batches: &'s [WebhookDeliveries]) -> Step<'s> {
-        Step {
+    const fn step<'s>(&'s self, cursor: Cursor, batches: &'s [WebhookDeliveries]) -> DispatchStep<'s> {
+        DispatchStep {
             realm: self.realm,
             cursor,
             batches,
@@ -180,10 +180,12 @@ impl Dispatcher<'_> {
         if refused > 0 {
             tracing::warn!(account, %mode, refused, "deliveries refused: too many wait for the same webhook");
         }
-        self.webhooks.hints.add(batches.into_iter().map(|batch| Endpoint {
-            realm: self.realm.clone(),
-            webhook: batch.webhook,
-        }));
+        self.webhooks
+            .hints
+            .add(batches.into_iter().map(|batch| WebhookLocation {
+                realm: self.realm.clone(),
+                webhook: batch.webhook,
+            }));
         true
     }
 }

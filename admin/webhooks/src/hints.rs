@@ -3,7 +3,7 @@
 
 use parking_lot::Mutex;
 use std::collections::{HashSet, VecDeque};
-use store::webhook::script::Endpoint;
+use store::webhook::script::WebhookLocation;
 use tokio::sync::Notify;
 
 /// Maximum number of webhooks remembered.
@@ -12,20 +12,20 @@ const HINTS_MAX: usize = 10_000;
 /// Webhooks in the order of their hints, without duplicates, at most [`HINTS_MAX`].
 #[derive(Debug, Default)]
 pub struct Hints {
-    order: VecDeque<Endpoint>,
-    known: HashSet<Endpoint>,
+    order: VecDeque<WebhookLocation>,
+    known: HashSet<WebhookLocation>,
 }
 
 impl Hints {
     /// Appends a webhook, unless it is already present or there is no room: then the next scan of the store finds it.
-    pub fn push(&mut self, endpoint: Endpoint) {
+    pub fn push(&mut self, endpoint: WebhookLocation) {
         if self.order.len() < HINTS_MAX && self.known.insert(endpoint.clone()) {
             self.order.push_back(endpoint);
         }
     }
 
     /// Removes and returns the first one.
-    pub fn pop(&mut self) -> Option<Endpoint> {
+    pub fn pop(&mut self) -> Option<WebhookLocation> {
         let first = self.order.pop_front()?;
         self.known.remove(&first);
         Some(first)
@@ -51,7 +51,7 @@ pub struct PendingHints {
 
 impl PendingHints {
     /// Adds webhooks that have something to deliver.
-    pub fn add(&self, endpoints: impl Iterator<Item = Endpoint>) {
+    pub fn add(&self, endpoints: impl Iterator<Item = WebhookLocation>) {
         let mut hints = self.hints.lock();
         for endpoint in endpoints {
             hints.push(endpoint);
@@ -78,8 +78,8 @@ mod tests {
     use domain::mode::Mode;
     use store::keys::Realm;
 
-    fn endpoint(number: usize) -> Endpoint {
-        Endpoint {
+    fn endpoint(number: usize) -> WebhookLocation {
+        WebhookLocation {
             realm: Realm::new("acct_1", Mode::Live),
             webhook: format!("wh_{number}"),
         }

@@ -14,7 +14,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use store::StoreError;
-use store::webhook::script::Endpoint;
+use store::webhook::script::WebhookLocation;
 use store::webhook::script::deliver::{Lease, TakeOutcome, Taken};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -89,7 +89,7 @@ struct TakenDelivery {
 /// [`StoreError`]; the lease then expires, and the deliveries are attempted under a later one.
 pub async fn take(
     webhooks: &Webhooks,
-    endpoint: Endpoint,
+    endpoint: WebhookLocation,
     stopping: &watch::Receiver<bool>,
 ) -> Result<Outcome, StoreError> {
     let token = random_bytes::<8>().map_err(StoreError::unexpected)?;
@@ -207,7 +207,11 @@ impl LeasedWebhook<'_> {
 }
 
 /// Returns the secrets of a webhook, opened.
-fn open_secrets(webhooks: &Webhooks, endpoint: &Endpoint, taken: &Taken) -> Result<Secrets, StoreError> {
+fn open_secrets(
+    webhooks: &Webhooks,
+    endpoint: &WebhookLocation,
+    taken: &Taken,
+) -> Result<Secrets, StoreError> {
     let owner = WebhookSecretOf {
         account: endpoint.realm.account(),
         mode: endpoint.realm.mode(),

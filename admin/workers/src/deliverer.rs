@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use store::connection::batch::Batch;
-use store::webhook::script::Endpoint;
+use store::webhook::script::WebhookLocation;
 use store::webhook::script::deliver::ready;
 use store::{Store, StoreError, server_clock};
 use telemetry::error_chain;
@@ -49,16 +49,16 @@ const CANDIDATES_MAX: usize = 1000;
 struct Slots {
     all: usize,
     turns: HashMap<Id, TurnInProgress>,
-    busy: HashSet<Endpoint>,
+    busy: HashSet<WebhookLocation>,
     /// Number of occupied slots of each account.
     accounts: HashMap<String, usize>,
     /// Webhooks whose last attempt failed.
-    failing: Cache<Endpoint, ()>,
+    failing: Cache<WebhookLocation, ()>,
     failing_busy: usize,
 }
 
 struct TurnInProgress {
-    endpoint: Endpoint,
+    endpoint: WebhookLocation,
     /// State of the webhook when its turn began.
     is_failing: bool,
 }
@@ -76,7 +76,7 @@ impl Slots {
     }
 
     /// Returns whether a webhook may have its turn now.
-    fn has_room(&self, endpoint: &Endpoint) -> bool {
+    fn has_room(&self, endpoint: &WebhookLocation) -> bool {
         let of_account = self.accounts.get(endpoint.realm.account()).copied().unwrap_or(0);
         let failing_most = (self.all * FAILING_QUARTERS / 4).max(1);
         keyed_limit::may_take(of_account, self.all.saturating_sub(self.busy.len()))
@@ -85,11 +85,11 @@ impl Slots {
     }
 
     /// Returns whether the last attempt of a webhook failed.
-    fn is_failing(&self, endpoint: &Endpoint) -> bool {
+    fn is_failing(&self, endpoint: &WebhookLocation) -> bool {
         self.failing.peek(endpoint).is_some()
     }
 
-    fn enter(&mut self, id: Id, endpoint: Endpoint) {
+    fn enter(&mut self, id: Id, endpoint: WebhookLocation) {
         *self
             .accounts
             .entry(endpoint.realm.account().to_owned())
@@ -102,7 +102,7 @@ impl Slots {
 
     /// Frees the slot of a turn. `failing` is `None` if nothing was attempted, so that the receiver's state is
     /// unknown.
-    fn leave(&mut self, id: Id, failing: Option<bool>) -> Option<Endpoint> {
+    fn leave(&mut self, id: Id, failing: Option<bool>) -> Option<WebhookLocation> {
         let TurnInProgress { endpoint, is_failing } = self.turns.remove(&id)?;
         self.busy.remove(&endpoint);
         self.failing_busy -= usize::from(is_failing);
@@ -129,7 +129,7 @@ struct Queues {
     /// Webhooks named by hints, and those whose turn ended with deliveries left.
     hinted: Hints,
     /// Webhooks found by the last scan.
-    scanned: VecDeque<Endpoint>,
+    scanned: VecDeque<WebhookLocation>,
     /// Whether `scanned` has the next turn.
     scanned_first: bool,
 }
@@ -157,7 +157,7 @@ impl Queues {
     /// Returns the next webhook with room, from the two queues alternately. Webhooks without room go to the end of
     /// their queue. A webhook with a turn in progress is dropped: the end of that turn adds it again if deliveries are
     /// left.
-    fn next(&mut self, slots: &Slots, checks: &mut ChecksLeft) -> Option<Endpoint> {
+    fn next(&mut self, slots: &Slots, checks: &mut ChecksLeft) -> Option<WebhookLocation> {
         for _ in 0..2 {
             let from_scan = self.scanned_first;
             self.scanned_first = !from_scan;
@@ -268,7 +268,7 @@ fn leave(
     webhooks: &Webhooks,
     slots: &mut Slots,
     ended: Result<(Id, Result<Outcome, StoreError>), tokio::task::JoinError>,
-) -> Option<Endpoint> {
+) -> Option<WebhookLocation> {
     let (id, outcome) = match ended {
         Ok((id, outcome)) => (id, outcome),
         Err(error) => {
@@ -285,7 +285,7 @@ fn leave(
         Err(error) => {
             let endpoint = slots.leave(id, Some(true))?;
             webhooks.metrics.turns_failed.inc();
-            let Endpoint { realm, webhook } = endpoint;
+            let WebhookLocation { realm, webhook } = endpoint;
             let (account, mode) = (realm.account(), realm.mode());
             tracing::error!(account, %mode, webhook, error = %error_chain(&error), "a webhook's turn failed");
             None
@@ -297,7 +297,7 @@ fn leave(
 async fn scan(
     context: &Context,
     webhooks: &Webhooks,
-    queue: &mut VecDeque<Endpoint>,
+    queue: &mut VecDeque<WebhookLocation>,
     far: bool,
     clock_is_right: &mut bool,
 ) -> Result<(), StoreError> {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::keys::{AccountKeys, Bucket, DeliverySet, IntentIndex};
 use store::read::Read;
-use store::webhook::script::Endpoint;
+use store::webhook::script::WebhookLocation;
 use store::{Store, StoreError, server_clock};
 use telemetry::error_chain;
 use telemetry::registrar::level;
@@ -111,7 +111,11 @@ async fn count_buckets(store: &Store, buckets: &[Bucket], count: &mut Count) -> 
         let first: Vec<(String, u64)> = answers.read().unwrap_or_default();
         count.record_oldest(&first);
         let webhooks: Vec<(String, u64)> = answers.read().unwrap_or_default();
-        ready.extend(webhooks.iter().filter_map(|(text, _)| Endpoint::parse(text)));
+        ready.extend(
+            webhooks
+                .iter()
+                .filter_map(|(text, _)| WebhookLocation::parse(text)),
+        );
     }
     let waiting = ready.iter().map(|endpoint| {
         let due = endpoint.realm.deliveries_in(&endpoint.webhook, DeliverySet::Due);

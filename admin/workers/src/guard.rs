@@ -11,7 +11,7 @@ use crate::metrics::Worker;
 use crate::rounds::Rounds;
 use std::sync::Arc;
 use std::time::Duration;
-use store::account::refused::{self, List, REFRESH_EVERY, RefusedCopy};
+use store::account::refused::{self, REFRESH_EVERY, RefusedCopy, RefusedLists};
 use store::{Store, StoreError};
 use telemetry::registrar::level;
 use tokio::sync::watch;
@@ -25,7 +25,7 @@ struct GuardState {
     usage: StoreUsage,
     lost: LostWrites,
     /// The next list of refused accounts.
-    list: List,
+    list: RefusedLists,
     /// Whether the list that was written last has entries.
     has_written_entries: bool,
 }

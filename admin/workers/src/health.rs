@@ -5,7 +5,7 @@ use crate::rounds::Rounds;
 use settings::durability::Durability;
 use std::sync::Arc;
 use std::time::Duration;
-use store::durability::Status;
+use store::durability::DurabilityStatus;
 use tokio::sync::watch;
 
 /// Pause between two checks.
@@ -50,7 +50,7 @@ pub(super) async fn run(context: Arc<Context>, stopping: watch::Receiver<bool>) 
     }
 }
 
-fn log_durability(status: &Status) {
+fn log_durability(status: &DurabilityStatus) {
     let (asked, sentence) = (status.requested.to_string(), status.sentence());
     if status.refuses() {
         tracing::error!(asked, "{sentence}");

@@ -138,7 +138,7 @@ domain::schema_types! {
     /// State of a run.
     RunState = words([RunStatus::Running, RunStatus::Completed, RunStatus::Failed].map(RunStatus::as_str));
     /// State of a webhook.
-    WebhookState = words([webhook::Status::Active, webhook::Status::Disabled].map(webhook::Status::as_str));
+    WebhookState = words([webhook::WebhookStatus::Active, webhook::WebhookStatus::Disabled].map(webhook::WebhookStatus::as_str));
     /// State of a delivery.
     DeliveryState = words([delivery::DeliveryState::Pending, delivery::DeliveryState::Delivered, delivery::DeliveryState::Failed].map(delivery::DeliveryState::as_str));
     /// An event that webhooks subscribe to.

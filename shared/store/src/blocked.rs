@@ -18,7 +18,7 @@ const VERSION: &str = "version";
 
 /// A blocked range.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blocked {
+pub struct BlockedRange {
     /// Range, in its canonical form.
     pub range: IpNet,
     /// Time of blocking, in ms since 1970.
@@ -28,23 +28,23 @@ pub struct Blocked {
 }
 
 /// Reads the whole list, IPv4 first, by address.
-pub async fn list(store: &Store) -> Result<Vec<Blocked>, StoreError> {
+pub async fn list(store: &Store) -> Result<Vec<BlockedRange>, StoreError> {
     read(store).await.map(|(list, _)| list)
 }
 
 /// Reads the list and its version.
-async fn read(store: &Store) -> Result<(Vec<Blocked>, Version), StoreError> {
+async fn read(store: &Store) -> Result<(Vec<BlockedRange>, Version), StoreError> {
     let mut fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(keys::BLOCKED)).await?;
     let version = Version::from_stored(fields.remove(VERSION));
     let entry = |(range, entry): (String, String)| {
         let (since, reason) = entry.split_once(' ')?;
-        Some(Blocked {
+        Some(BlockedRange {
             range: range.parse().ok()?,
             since_ms: since.parse().ok()?,
             reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
         })
     };
-    let list: Option<Vec<Blocked>> = fields.into_iter().map(entry).collect();
+    let list: Option<Vec<BlockedRange>> = fields.into_iter().map(entry).collect();
     let mut list = list.ok_or_else(|| StoreError::unexpected("blocked addresses"))?;
     list.sort_by_key(|blocked| blocked.range);
     Ok((list, version))

@@ -117,7 +117,7 @@ pub(super) fn is_always(config: &[(String, String)]) -> bool {
 
 /// Durability of changes of money.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
+pub struct DurabilityStatus {
     /// The configured durability.
     pub requested: Durability,
     /// The durability in effect; never [`Durability::Auto`].
@@ -128,7 +128,7 @@ pub struct Status {
     pub exposed: bool,
 }
 
-impl Status {
+impl DurabilityStatus {
     /// Evaluates `requested` on servers with these offers.
     pub(crate) fn from_offers(requested: Durability, offers: &[Offer]) -> Self {
         let why_not = offers

@@ -15,7 +15,7 @@ mod texts;
 pub use list::IntentPage;
 pub use lists::IntentLists;
 pub use old::SEGMENTS_AT_ONCE;
-pub use texts::Texts;
+pub use texts::IntentTexts;
 
 use self::outcome::{IntentOutcome, decided, events, heads};
 use crate::keys::Realm;
@@ -51,7 +51,7 @@ pub struct IntentRecord {
     /// Time of the request, in ms since 1970.
     pub at_ms: u64,
     /// Decision of an approver, if there was one.
-    pub decision: Option<Decision>,
+    pub decision: Option<ApproverDecision>,
     /// The caller's text: description of a spend, reason of a dispute.
     pub note: Option<String>,
     /// The request's other fields, as JSON.
@@ -78,7 +78,7 @@ pub struct IntentRecord {
 
 /// An approver's decision on a waiting intent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
+pub struct ApproverDecision {
     /// Whether it was approved.
     pub granted: bool,
     /// API key id of the approver.
@@ -174,7 +174,7 @@ impl IntentRecord {
         let fields = RecordFields(fields);
         let decision = match fields.get("decided_by") {
             None => None,
-            Some(by) => Some(Decision {
+            Some(by) => Some(ApproverDecision {
                 granted: fields.get("decision")? == "granted",
                 by: by.to_owned(),
                 at_ms: fields.number("decided_at")?,
@@ -287,7 +287,7 @@ impl IntentRecord {
     }
 
     /// Returns the hashes after a decision on this record, as scripts parse them.
-    pub(crate) fn heads_of(&self, decision: &Decision, reasons: &[Reason]) -> String {
+    pub(crate) fn heads_of(&self, decision: &ApproverDecision, reasons: &[Reason]) -> String {
         let before = events(
             self.kind,
             self.at_ms,

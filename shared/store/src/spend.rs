@@ -6,14 +6,14 @@ mod intent_args;
 pub use self::deny::DENY;
 use self::intent_args::IntentArgs;
 use crate::call::authorize::RUN_LIFE_MS;
-use crate::intent::{Decision, IntentLists, IntentRecord};
+use crate::intent::{ApproverDecision, IntentLists, IntentRecord};
 use crate::once::Once;
 use crate::script::change::{
     AGENT_EXISTS, AuditEvent, BUDGET, CAP, INTENT, INTENT_BUDGET, KEPT_TEXT, LIVE_RUNS, LOW_BALANCE, MONEY,
     PERIOD, PRUNE, RUN, Scope,
 };
 use crate::script::script;
-use crate::transaction::{NewTransaction, Tail, TransactionType};
+use crate::transaction::{NewTransaction, TransactionText, TransactionType};
 use crate::{Store, StoreError};
 use domain::cap::CapPlan;
 use domain::check::CheckName;
@@ -107,7 +107,7 @@ pub enum SpendStep<'a> {
         /// The intent as read.
         record: &'a IntentRecord,
         /// The granted decision, with approver and time.
-        decision: &'a Decision,
+        decision: &'a ApproverDecision,
         /// Comment of the approver, for the audit log.
         why: Option<&'a str>,
     },
@@ -237,7 +237,7 @@ impl Spend<'_> {
             owner: self.agent,
             intent: Some(intent),
             currency: self.currency,
-            tail: Tail {
+            tail: TransactionText {
                 counterparty: self.recipient.map(str::to_owned),
                 memo: self.description.map(str::to_owned),
             },

@@ -55,12 +55,12 @@ pub struct NewTransaction<'a> {
     /// `USD` or `USDC`.
     pub currency: &'a str,
     /// Counterparty and memo.
-    pub tail: Tail,
+    pub tail: TransactionText,
 }
 
 /// The text part of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Tail {
+pub struct TransactionText {
     /// Counterparty: a wallet number, `escrow:<number>`, the recipient of a spend, the reference of a deposit.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub counterparty: Option<String>,
@@ -104,7 +104,7 @@ pub struct Transaction {
     /// Id of its intent.
     pub intent: Option<String>,
     /// Counterparty and memo.
-    pub tail: Tail,
+    pub tail: TransactionText,
 }
 
 impl Transaction {
@@ -157,7 +157,7 @@ mod tests {
                 owner: "bot",
                 intent: None,
                 currency: "USD",
-                tail: Tail {
+                tail: TransactionText {
                     counterparty: Some("Bob & Söhne".into()),
                     memo: Some("two words".into()),
                 },

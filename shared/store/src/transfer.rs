@@ -7,7 +7,7 @@ use crate::script::change::{
 };
 use crate::script::reply::ScriptReply;
 use crate::script::script;
-use crate::transaction::{NewTransaction, Tail, TransactionType};
+use crate::transaction::{NewTransaction, TransactionText, TransactionType};
 use crate::transit::{Credit, TRANSFER_RECEIVED, Transit};
 use crate::wallet::WalletPlace;
 use crate::{Store, StoreError, audit};
@@ -242,8 +242,8 @@ impl NewTransfer<'_> {
     }
 
     /// Returns the text part of a transaction with the counterparty `other`.
-    fn tail(&self, other: &WalletPlace) -> Tail {
-        Tail {
+    fn tail(&self, other: &WalletPlace) -> TransactionText {
+        TransactionText {
             counterparty: Some(other.number.to_string()),
             memo: self.memo.map(str::to_owned),
         }

@@ -34,7 +34,7 @@ pub const ARRIVAL_ENTRIES: [&str; 4] = [
 
 /// Rows in transit of a bucket.
 #[derive(Debug, Default)]
-pub struct Waiting {
+pub struct TransitRows {
     /// The ids of all rows, at most [`IDS_MAX`].
     pub ids: Vec<String>,
     /// The rows that were read, by id.
@@ -108,13 +108,13 @@ impl Transit {
         store: &Store,
         bucket: Bucket,
         due: impl Fn(&str) -> bool,
-    ) -> Result<Waiting, StoreError> {
+    ) -> Result<TransitRows, StoreError> {
         let rows = bucket.transit();
         let listed = redis::cmd("HRANDFIELD").arg(&rows).arg(IDS_MAX).to_owned();
         let ids: Vec<String> = store.command(&listed).await?;
         let mut due: Vec<&String> = ids.iter().filter(|id| due(id)).collect();
         if due.is_empty() {
-            return Ok(Waiting {
+            return Ok(TransitRows {
                 ids,
                 rows: Vec::new(),
             });
@@ -132,7 +132,7 @@ impl Transit {
             Some((id.clone(), row))
         });
         let rows = rows.collect();
-        Ok(Waiting { ids, rows })
+        Ok(TransitRows { ids, rows })
     }
 
     /// `live` or `test`.

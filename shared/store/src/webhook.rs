@@ -15,7 +15,7 @@ pub const WEBHOOKS_MAX: usize = 20;
 
 domain::words! {
     /// Status of a webhook.
-    pub enum Status {
+    pub enum WebhookStatus {
         /// Receives deliveries.
         Active = "active",
         /// Receives no deliveries. Events in the meantime are not delivered later either.
@@ -35,7 +35,7 @@ pub struct WebhookRecord {
     /// The owner's description.
     pub description: Option<String>,
     /// A disabled webhook receives no events.
-    pub status: Status,
+    pub status: WebhookStatus,
     /// Number of the audit entry of its creation. Only later events are delivered.
     pub since: u64,
     /// Creation time, in ms since 1970.
@@ -72,7 +72,7 @@ impl WebhookRecord {
                 .map(EventName::parse)
                 .collect::<Option<_>>()?,
             description: fields.text("description"),
-            status: Status::parse(fields.get("status")?)?,
+            status: WebhookStatus::parse(fields.get("status")?)?,
             since: fields.number("since")?,
             created_at_ms: fields.number("created_at")?,
             updated_at_ms: fields.number("updated_at")?,

@@ -20,14 +20,14 @@ pub struct WriteRefusal {
     /// `host:port`, or the path of a socket.
     server: String,
     /// The error code of a write.
-    pub code: RefusalCode,
+    pub code: WriteRefusalCode,
     /// The server's report.
     why: String,
 }
 
 domain::words! {
     /// The error code with which a server refuses a write.
-    pub enum RefusalCode {
+    pub enum WriteRefusalCode {
         /// It is a replica.
         ReadOnly = "READONLY",
         /// Its append-only file could not be written.
@@ -52,22 +52,22 @@ impl WriteRefusal {
         );
         let (used, most) = (used.saturating_sub(free_of_charge), number(info, "maxmemory"));
         let (code, why) = if is_replica && field(info, "slave_read_only") == Some("1") {
-            (RefusalCode::ReadOnly, "is a read-only replica".to_owned())
+            (WriteRefusalCode::ReadOnly, "is a read-only replica".to_owned())
         } else if field(info, "aof_enabled") == Some("1")
             && field(info, "aof_last_write_status") == Some("err")
         {
             (
-                RefusalCode::Misconf,
+                WriteRefusalCode::Misconf,
                 "could not write its append-only file".to_owned(),
             )
         } else if !is_replica && field(info, "min_slaves_good_slaves") == Some("0") {
             (
-                RefusalCode::NoReplicas,
+                WriteRefusalCode::NoReplicas,
                 "has no replica in step, and min-replicas-to-write demands some".to_owned(),
             )
         } else if most > 0 && used > most {
             let why = format!("uses {used} bytes of a maxmemory of {most}");
-            (RefusalCode::OutOfMemory, why)
+            (WriteRefusalCode::OutOfMemory, why)
         } else {
             return None;
         };
@@ -148,7 +148,7 @@ mod tests {
             ("role:master used_memory:100 maxmemory:100", None),
             (
                 "role:master used_memory:101 maxmemory:100",
-                Some(RefusalCode::OutOfMemory),
+                Some(WriteRefusalCode::OutOfMemory),
             ),
             (
                 "role:master used_memory:101 mem_not_counted_for_evict:1 maxmemory:100",
@@ -157,15 +157,15 @@ mod tests {
             ("aof_enabled:1 aof_last_write_status:ok", None),
             (
                 "aof_enabled:1 aof_last_write_status:err",
-                Some(RefusalCode::Misconf),
+                Some(WriteRefusalCode::Misconf),
             ),
             ("aof_enabled:0 aof_last_write_status:err", None),
-            ("role:slave slave_read_only:1", Some(RefusalCode::ReadOnly)),
+            ("role:slave slave_read_only:1", Some(WriteRefusalCode::ReadOnly)),
             ("role:slave slave_read_only:0", None),
             ("role:master min_slaves_good_slaves:1", None),
             (
                 "role:master min_slaves_good_slaves:0",
-                Some(RefusalCode::NoReplicas),
+                Some(WriteRefusalCode::NoReplicas),
             ),
             ("role:slave min_slaves_good_slaves:0", None),
         ] {

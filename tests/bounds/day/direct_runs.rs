@@ -7,7 +7,7 @@ use crate::fixture::Fixture;
 use store::intent::IntentRecord;
 use store::intent::archive::{ArchivedIntents, INTENTS_MAX, PASSED_MAX};
 use store::webhook::script::cursor::{Cursor, waiting};
-use store::webhook::script::dispatch::{DispatchCoalesced, Dispatched, MinuteEnd, Step};
+use store::webhook::script::dispatch::{DispatchCoalesced, DispatchStep, Dispatched, MinuteEnd};
 
 /// Groups of coalesced violations in one step.
 const GROUPS: usize = 200;
@@ -55,7 +55,7 @@ impl Person {
         let found = waiting(store, &realm, GROUPS).await.expect("groups").into_iter();
         let groups: Vec<_> = found.map(|(group, _)| group).collect();
         assert_eq!(groups.len(), GROUPS);
-        let step = Step {
+        let step = DispatchStep {
             realm: &realm,
             cursor: Cursor::read(store, &realm).await.expect("a cursor"),
             batches: &[],

@@ -22,12 +22,12 @@ use store::call::reap::reap;
 use store::call::void::{Voided, void};
 use store::connection::witness_of;
 use store::keys::{self, STORE};
-use store::provider_key::reseal::Reseal;
+use store::provider_key::reseal::ProviderKeyReseal;
 use store::script::change::Scope;
 use store::threshold::notice::Notice;
 use store::versions::{AccountVersion, fence, witness};
 use store::webhook::script::deliver::Lease;
-use store::webhook::script::{Endpoint, Reseal as ResealWebhook};
+use store::webhook::script::{SecretReseal, WebhookLocation};
 
 const ESTIMATE: u64 = 1_000;
 /// Entries that are archived at once.
@@ -107,7 +107,7 @@ impl Person {
         witness::update(store, witness_bucket, &account.id, view)
             .await
             .expect("an answer");
-        let list = refused::List::default();
+        let list = refused::RefusedLists::default();
         refused::write(store, &list).await.expect("an answer");
         let fence_key = bucket.due().replace("/due", "/fence");
         let sha: String = fixture.redis.command(&["SCRIPT", "LOAD", fence::FENCE.source()]);
@@ -147,7 +147,7 @@ impl Person {
         let field = keys::provider_key_sealed_field("openai");
         let key = account.keys.in_mode(MODE).agent(AGENT);
         let sealed: String = fixture.redis.command(&["HGET", &key, &field]);
-        let again = Reseal {
+        let again = ProviderKeyReseal {
             account: &account.id,
             agent: AGENT,
             provider: "openai",
@@ -175,7 +175,7 @@ impl Person {
             mode: MODE,
             actor: "test",
         };
-        let again = ResealWebhook {
+        let again = SecretReseal {
             webhook: id,
             field: "secret",
             old: &sealed,
@@ -183,7 +183,7 @@ impl Person {
         };
         again.execute(store, &scope).await.expect("an answer");
         let lease = Lease {
-            endpoint: Endpoint {
+            endpoint: WebhookLocation {
                 realm: account.keys.in_mode(MODE),
                 webhook: id.to_owned(),
             },

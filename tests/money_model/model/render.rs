@@ -10,7 +10,7 @@ use domain::number::Number;
 use std::collections::{BTreeMap, BTreeSet};
 use store::keys::{self as names, Bucket, Series, USER, closed_holder};
 use store::provider_key::FIELDS_BYTES;
-use store::transaction::{NewTransaction, Tail};
+use store::transaction::{NewTransaction, TransactionText};
 
 /// The sealed text of every provider key.
 const SEALED: &str = "v1.sealed";
@@ -286,7 +286,7 @@ impl Model {
                 owner: &movement.owner,
                 intent: movement.intent.as_deref(),
                 currency: super::USD,
-                tail: Tail {
+                tail: TransactionText {
                     counterparty: Some(movement.other.clone()).filter(|other| !other.is_empty()),
                     memo: movement.memo.clone(),
                 },

@@ -10,7 +10,7 @@ use store::deposit::DepositState;
 use store::deposit::script::{
     Cancelled, DepositConfirmation, DepositConfirmed, DepositMade, NewDeposit, cancel,
 };
-use store::intent::{Decision, IntentRecord};
+use store::intent::{ApproverDecision, IntentRecord};
 use store::script::change::Scope;
 use store::spend;
 use store::spend::deny::deny;
@@ -130,7 +130,7 @@ impl ModelFixture {
         if *stale {
             record.head = "00".repeat(32);
         }
-        let decision = Decision {
+        let decision = ApproverDecision {
             granted: *grant,
             by: DECIDER.to_owned(),
             at_ms: *at_ms,

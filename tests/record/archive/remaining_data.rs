@@ -4,7 +4,7 @@
 use super::fixture::{Fixture, append};
 use domain::budget::Budget;
 use store::StoreError;
-use store::account::usage::Usage;
+use store::account::usage::RealmUsage;
 use store::agent::script::{AgentCreated, NewAgent, update};
 use store::audit::{LONG_LINE, long_text};
 use store::script::change::Scope;
@@ -16,7 +16,7 @@ const AGENTS: u64 = 600;
 async fn names_that_the_archive_keeps_are_bytes_of_the_account() {
     let fixture = Fixture::new().await;
     let realm = fixture.account.keys.live();
-    let before = Usage::read(&fixture.store, &realm).await.unwrap().bytes();
+    let before = RealmUsage::read(&fixture.store, &realm).await.unwrap().bytes();
     for n in 0..AGENTS {
         let (at_ms, agent) = (fixture.at_ms(n), format!("{n:0>126}"));
         for kind in ["policy.set", "policy.deleted"] {
@@ -32,7 +32,7 @@ async fn names_that_the_archive_keeps_are_bytes_of_the_account() {
     }
     fixture.forget().await;
 
-    let usage = Usage::read(&fixture.store, &realm).await.unwrap();
+    let usage = RealmUsage::read(&fixture.store, &realm).await.unwrap();
     let counted = usage.bytes() - before;
     let prefix = fixture.account.keys.prefix();
     let keys: Vec<String> = fixture.redis.command(&["KEYS", &format!("{prefix}/live/audit*")]);
@@ -60,7 +60,7 @@ async fn a_record_that_cannot_be_read_is_an_error_of_the_usage() {
     let mut unreadable = redis::cmd("HSET");
     unreadable.arg(realm.record()).arg("key_seq").arg(&b"\xff"[..]);
     let _: u64 = fixture.store.command(&unreadable).await.unwrap();
-    let read = Usage::read(&fixture.store, &realm).await;
+    let read = RealmUsage::read(&fixture.store, &realm).await;
     assert!(matches!(read, Err(StoreError::UnexpectedReply(_))), "{read:?}");
 }
 
@@ -97,7 +97,7 @@ async fn the_text_of_long_lines_counts_until_they_are_archived() {
     }
     fixture.chain().seal().await.unwrap();
     let counted = async || {
-        Usage::read(&fixture.store, &realm)
+        RealmUsage::read(&fixture.store, &realm)
             .await
             .unwrap()
             .count(Budget::AuditText)

@@ -6,7 +6,7 @@ use domain::budget::Budget;
 use harness::{Caller, assert_fields};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use store::account::usage::Usage;
+use store::account::usage::RealmUsage;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
@@ -70,7 +70,7 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
             .redis
             .command::<u64>(&["HSTRLEN", key, "conditions"])
     });
-    let usage = Usage::read(&fixture.management.store, &fixture.account.keys.in_mode(MODE))
+    let usage = RealmUsage::read(&fixture.management.store, &fixture.account.keys.in_mode(MODE))
         .await
         .unwrap();
     assert_eq!(usage.count(Budget::TextBytes), conditions.sum::<u64>());

@@ -16,13 +16,13 @@ use futures::future::try_join_all;
 use serde::Serialize;
 use store::agent::survey::{AgentSummary, Survey};
 use store::call::{kept_calls, open_holds};
-use store::intent::{IntentRecord, Texts};
+use store::intent::{IntentRecord, IntentTexts};
 use store::keys::USER;
 use store::page::PageRequest;
 use store::threshold::LimitUsage;
 use store::wallet::Wallet;
 use store::webhook::delivery::{Deliveries, Delivery, DeliveryState};
-use store::webhook::{Status, WebhookRecord};
+use store::webhook::{WebhookRecord, WebhookStatus};
 use url::Url;
 use utoipa::ToSchema;
 
@@ -133,7 +133,7 @@ fn frozen_agents(survey: &Survey, frozen: &[&AgentSummary]) -> ItemsOfKind {
 async fn approvals(call: &Call) -> Result<ItemsOfKind, Problem> {
     let page = PageRequest::at(0, SHOWN_MAX);
     let realm = call.realm();
-    let waiting = IntentRecord::waiting(&call.state.store, &realm, page, Texts::Without).await?;
+    let waiting = IntentRecord::waiting(&call.state.store, &realm, page, IntentTexts::Without).await?;
     let total = waiting.total;
     let items = waiting.records.into_iter().map(|intent| Item {
         kind: "approval_waiting",
@@ -154,7 +154,7 @@ async fn approvals(call: &Call) -> Result<ItemsOfKind, Problem> {
 async fn failing_webhooks(call: &Call) -> Result<ItemsOfKind, Problem> {
     let (store, realm) = (&call.state.store, call.realm());
     let mut active = WebhookRecord::all(store, &realm).await?;
-    active.retain(|webhook| webhook.status == Status::Active);
+    active.retain(|webhook| webhook.status == WebhookStatus::Active);
     // An account has few webhooks, so their deliveries are read concurrently.
     let newest = active.iter().map(|webhook| {
         let deliveries = Deliveries {
@@ -352,7 +352,7 @@ mod tests {
             url: url.to_owned(),
             events: Vec::new(),
             description: description.map(str::to_owned),
-            status: Status::Active,
+            status: WebhookStatus::Active,
             since: 0,
             created_at_ms: 0,
             updated_at_ms: 0,

@@ -4,7 +4,7 @@ use crate::state::Call;
 use endpoint::problem::Problem;
 use std::collections::BTreeMap;
 use store::page::{Order, Page, PageRequest};
-use store::run::paused_runs::Waiting;
+use store::run::paused_runs::WaitingIntents;
 use store::run::{Run, RunStatus};
 
 /// Status of runs that wait for approval.
@@ -21,7 +21,7 @@ pub(super) enum RunFilter {
 /// A page of the runs that pass the filter.
 pub(super) struct Selected {
     pub(super) part: Page<Run>,
-    pub(super) waiting: BTreeMap<String, Waiting>,
+    pub(super) waiting: BTreeMap<String, WaitingIntents>,
     /// With a status filter: whether some runs were not read.
     pub(super) partial: Option<bool>,
 }
@@ -55,7 +55,7 @@ impl RunFilter {
         page: PageRequest<'_>,
     ) -> Result<Selected, Problem> {
         let (store, realm) = (&call.state.store, call.realm());
-        let waiting = Waiting::of_agent(store, &realm, agent).await?;
+        let waiting = WaitingIntents::of_agent(store, &realm, agent).await?;
         let (part, partial) = match self {
             Self::All => (Run::list(store, &realm, agent, page).await?, None),
             Self::Paused => {

@@ -8,7 +8,7 @@ use endpoint::doc::field::{is, lines, list as list_of, pattern, string, words};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::{Code, Success};
 use openapi::Json;
-use store::webhook::Status;
+use store::webhook::WebhookStatus;
 use webhooks::sign::SECRET_CHARS;
 
 pub(crate) fn section() -> Section {
@@ -83,7 +83,7 @@ fn get() -> Doc {
 }
 
 fn update() -> Doc {
-    let status = words([Status::Active, Status::Disabled].map(Status::as_str));
+    let status = words([WebhookStatus::Active, WebhookStatus::Disabled].map(WebhookStatus::as_str));
     let body = Body::new("WebhookChanges")
         .optional("url", url(), "A new address.")
         .optional("events", events(), "All events that it receives from now on.")

@@ -8,7 +8,7 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply};
 use serde::Serialize;
 use store::webhook::delivery::DeliveryState;
-use store::webhook::script::Endpoint;
+use store::webhook::script::WebhookLocation;
 use store::webhook::script::redeliver::{Redelivered, redeliver};
 use utoipa::ToSchema;
 
@@ -37,7 +37,7 @@ pub async fn again(call: Call) -> Answer {
     let conflict = |message: &'static str| Err(Problem::new(Code::Conflict, message));
     match redeliver(&call.state.store, &call.scope(), webhook, delivery, waiting_max).await? {
         Redelivered::Pending => {
-            let endpoint = Endpoint {
+            let endpoint = WebhookLocation {
                 realm: call.realm(),
                 webhook: webhook.to_owned(),
             };

@@ -8,7 +8,7 @@ use endpoint::{Code, Fields, Problem, Text, missing};
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use store::script::change::FieldChange;
-use store::webhook::{Status, events_text};
+use store::webhook::{WebhookStatus, events_text};
 use url::Url;
 use webhooks::dns::Refused;
 use webhooks::sign::check_secret;
@@ -26,7 +26,7 @@ pub(super) struct Request {
     pub(super) secret: Option<SecretString>,
     /// `Some(None)` clears it.
     pub(super) description: Option<Option<String>>,
-    pub(super) status: Option<Status>,
+    pub(super) status: Option<WebhookStatus>,
 }
 
 /// Value of `Retry-After`, in seconds, if a name could not be looked up because no turn was free.
@@ -83,7 +83,7 @@ impl Request {
         let status = body.string("status")?.not_null("status")?;
         let status = status.map(|word| {
             let bad = || Problem::validation("status must be active or disabled.");
-            Status::parse(&word).ok_or_else(bad)
+            WebhookStatus::parse(&word).ok_or_else(bad)
         });
         Ok(Self {
             url: body.string("url")?.not_null("url")?.map(|url| readable(&url)),
@@ -104,7 +104,7 @@ impl Request {
             status,
         } = self;
         let is_more = url.is_some() || events.is_some() || secret.is_some() || description.is_some();
-        *status == Some(Status::Disabled) && !is_more
+        *status == Some(WebhookStatus::Disabled) && !is_more
     }
 
     /// Returns the changes of the record, except the secret.

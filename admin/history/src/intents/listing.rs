@@ -6,7 +6,7 @@ use super::position::{Archived, Live, Position};
 use archive::intents::{IntentSegments, IntentsDescriptor};
 use std::sync::Arc;
 use store::StoreError;
-use store::intent::{IntentPage, IntentRecord, Texts};
+use store::intent::{IntentPage, IntentRecord, IntentTexts};
 use store::keys::IntentIndex;
 use store::page::{Page, PageStart};
 
@@ -18,7 +18,7 @@ const DRAINED_MAX: usize = 20;
 pub(super) struct Listing<'a> {
     intents: &'a Intents<'a>,
     index: IntentIndex<'a>,
-    texts: Texts,
+    texts: IntentTexts,
     limit: usize,
     segments: &'a IntentSegments,
     records: Vec<IntentRecord>,
@@ -27,7 +27,7 @@ pub(super) struct Listing<'a> {
 impl<'a> Listing<'a> {
     pub(super) fn new(
         intents: &'a Intents<'a>,
-        (index, texts): (IntentIndex<'a>, Texts),
+        (index, texts): (IntentIndex<'a>, IntentTexts),
         limit: usize,
         segments: &'a IntentSegments,
     ) -> Self {

@@ -4,7 +4,7 @@
 use super::Intents;
 use store::StoreError;
 use store::filtered_page::FilteredPage;
-use store::intent::{IntentRecord, Texts};
+use store::intent::{IntentRecord, IntentTexts};
 use store::keys::IntentIndex;
 use store::page::{Page, PageRequest, PageStart};
 
@@ -82,7 +82,7 @@ impl Intents<'_> {
         fits: impl Fn(&IntentRecord) -> bool,
     ) -> Result<Page<IntentRecord>, StoreError> {
         loop {
-            let part = self.page((index, Texts::Without), page).await?;
+            let part = self.page((index, IntentTexts::Without), page).await?;
             let matches = part.records.iter().enumerate();
             let mut matches = matches.filter(|(_, record)| fits(record));
             let last = matches.nth(room.saturating_sub(1)).map(|(at, _)| at + 1);

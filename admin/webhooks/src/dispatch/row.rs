@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use store::webhook::delivery::DeliveryEvent;
 use store::webhook::script::dispatch::WebhookDeliveries;
-use store::webhook::{Status, WebhookRecord};
+use store::webhook::{WebhookRecord, WebhookStatus};
 
 /// Maximum number of deliveries created in one step: events times the webhooks that receive them.
 pub(super) const DELIVERIES_MAX: usize = 400;
@@ -120,7 +120,7 @@ fn wants(webhook: &WebhookRecord, seq: u64, event: EventName) -> bool {
 
 /// Returns whether a webhook is active, and has been since before entry `seq`.
 fn was_active(webhook: &WebhookRecord, seq: u64) -> bool {
-    webhook.status == Status::Active && webhook.since < seq
+    webhook.status == WebhookStatus::Active && webhook.since < seq
 }
 
 #[cfg(test)]
@@ -135,7 +135,7 @@ mod tests {
             url: "https://example.com/".to_owned(),
             events: events.to_vec(),
             description: None,
-            status: Status::Active,
+            status: WebhookStatus::Active,
             since: 5,
             created_at_ms: 1,
             updated_at_ms: 1,
@@ -182,7 +182,7 @@ mod tests {
             &frozen
         ));
         let disabled = WebhookRecord {
-            status: Status::Disabled,
+            status: WebhookStatus::Disabled,
             ..one.clone()
         };
         assert!(!receives(&disabled, 6, &frozen));

@@ -12,7 +12,7 @@ use history::trail::Trail;
 use std::time::Duration;
 use store::StoreError;
 use store::webhook::delivery::{Attempt, Delivery, DeliveryEvent, DeliveryState, delivery_id};
-use store::webhook::script::Endpoint;
+use store::webhook::script::WebhookLocation;
 use store::webhook::script::deliver::{AfterAttempt, AttemptOutcome, Lease};
 use telemetry::error_chain;
 use tokio::time::Instant;
@@ -104,7 +104,7 @@ async fn attempt_once(
         receiver,
     }: &TakenDelivery,
 ) -> Result<Option<bool>, StoreError> {
-    let Endpoint { realm, webhook } = &lease.endpoint;
+    let WebhookLocation { realm, webhook } = &lease.endpoint;
     let (account, mode) = (realm.account(), realm.mode());
     let (delivery, content) = match Delivery::parse(text) {
         Some(delivery) => {

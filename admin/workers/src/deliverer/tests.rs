@@ -4,8 +4,8 @@ use super::*;
 use domain::mode::Mode;
 use store::keys::Realm;
 
-fn endpoint(account: &str, number: usize) -> Endpoint {
-    Endpoint {
+fn endpoint(account: &str, number: usize) -> WebhookLocation {
+    WebhookLocation {
         realm: Realm::new(account, Mode::Live),
         webhook: format!("wh_{number}"),
     }

@@ -8,7 +8,7 @@ use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use std::collections::{BTreeMap, HashMap};
 use store::account::refused::{Cause, REFUSED_MAX};
-use store::account::usage::Usage;
+use store::account::usage::RealmUsage;
 use store::connection::batch::Batch;
 use store::keys::{AccountKeys, Realm};
 use store::{Store, StoreError, server_info};
@@ -92,13 +92,13 @@ impl AccountUsage {
         let budgets = store.budgets();
         let mut sum = Self::default();
         for realm in Mode::ALL.map(|mode| Realm::new(account, mode)) {
-            sum.add(&Usage::read(store, &realm).await?, &budgets);
+            sum.add(&RealmUsage::read(store, &realm).await?, &budgets);
         }
         Ok(sum)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
-    fn add(&mut self, usage: &Usage, budgets: &Budgets) {
+    fn add(&mut self, usage: &RealmUsage, budgets: &Budgets) {
         self.bytes = self.bytes.saturating_add(usage.bytes());
         let audit = [
             (Budget::AuditEntries, Cause::AuditEntries),

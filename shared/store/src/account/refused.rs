@@ -71,14 +71,14 @@ impl Cause {
 
 /// The two lists, by account id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct List {
+pub struct RefusedLists {
     /// Accounts that may not create records.
     pub room: BTreeMap<String, Cause>,
     /// Accounts that lost writes, with the generation that `store accept` increments.
     pub lost: BTreeMap<String, u64>,
 }
 
-impl List {
+impl RefusedLists {
     /// Returns whether both lists are empty.
     pub fn is_empty(&self) -> bool {
         self.room.is_empty() && self.lost.is_empty()
@@ -112,7 +112,7 @@ impl List {
 /// Writes `list`, cut to [`REFUSED_MAX`] and [`LOST_MAX`] accounts. It expires after [`LIFE`].
 ///
 /// Safe to retry.
-pub async fn write(store: &Store, list: &List) -> Result<(), StoreError> {
+pub async fn write(store: &Store, list: &RefusedLists) -> Result<(), StoreError> {
     let keys = RefuseKeys {
         refused: keys::REFUSED,
     };
@@ -125,9 +125,9 @@ pub async fn write(store: &Store, list: &List) -> Result<(), StoreError> {
 }
 
 /// Reads the list; skips malformed lines.
-pub async fn read(store: &Store) -> Result<List, StoreError> {
+pub async fn read(store: &Store) -> Result<RefusedLists, StoreError> {
     let text: Option<String> = store.command(redis::cmd("GET").arg(keys::REFUSED)).await?;
-    Ok(List::parse(text.as_deref().unwrap_or_default()))
+    Ok(RefusedLists::parse(text.as_deref().unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -138,21 +138,21 @@ mod tests {
     fn a_list_is_read_line_by_line() {
         let text = "acct_1 share\nacct_2 audit_entries\nacct_3 none\n\nacct_4\nacct_5 lost_writes 7\n\
             acct_6 lost_writes x";
-        let list = List::parse(text);
+        let list = RefusedLists::parse(text);
         let room = [("acct_1", Cause::Share), ("acct_2", Cause::AuditEntries)];
         assert_eq!(list.room, room.map(|(id, cause)| (id.to_owned(), cause)).into());
         assert_eq!(list.lost, [("acct_5".to_owned(), 7)].into());
-        assert_eq!(List::parse(&list.lines()), list);
+        assert_eq!(RefusedLists::parse(&list.lines()), list);
     }
 
     #[test]
     fn a_list_is_bounded() {
         let id = |n: usize| format!("acct_{n:05}");
-        let list = List {
+        let list = RefusedLists {
             room: (0..=REFUSED_MAX).map(|n| (id(n), Cause::Share)).collect(),
             lost: (0..=LOST_MAX).map(|n| (id(n), 1)).collect(),
         };
-        let read = List::parse(&list.lines());
+        let read = RefusedLists::parse(&list.lines());
         assert_eq!((read.room.len(), read.lost.len()), (REFUSED_MAX, LOST_MAX));
     }
 }

@@ -20,7 +20,7 @@ const DELIVERY_BYTES: u64 = 250;
 
 /// Usage of an account and mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Usage {
+pub struct RealmUsage {
     used: [u64; Budget::ALL.len()],
     /// Average length of an audit line that the account caused, without what [`Budget::AuditText`] counts.
     line_bytes: u64,
@@ -62,7 +62,7 @@ const fn bytes_of(budget: Budget) -> u64 {
     }
 }
 
-impl Usage {
+impl RealmUsage {
     /// Reads the usage, in two to four round trips.
     pub async fn read(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
         let ended_ms = server_clock::now_ms(store).await?.saturating_sub(RUN_LIFE_MS);
@@ -156,7 +156,7 @@ impl Usage {
     }
 }
 
-/// The reads of [`Usage::read`]: fields of the account's record, then counts.
+/// The reads of [`RealmUsage::read`]: fields of the account's record, then counts.
 fn query(realm: &Realm, ended_ms: u64) -> redis::Pipeline {
     let mut query = redis::pipe();
     let fields = [
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn bytes_are_those_of_all_kinds() {
-        let mut usage = Usage {
+        let mut usage = RealmUsage {
             used: [0; Budget::ALL.len()],
             line_bytes: 300,
             kept_text: 0,

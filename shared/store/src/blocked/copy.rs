@@ -32,7 +32,7 @@ pub enum BlockStatus {
 /// A server's copy of the list.
 #[derive(Debug, Default)]
 pub struct BlockedCopy {
-    copied: ArcSwapOption<Copied>,
+    copied: ArcSwapOption<CopiedRanges>,
     /// Number of the last read that was started.
     begun: AtomicU64,
     /// Serialises updates.
@@ -40,7 +40,7 @@ pub struct BlockedCopy {
 }
 
 #[derive(Debug)]
-struct Copied {
+struct CopiedRanges {
     /// Ranges in force.
     set: AddressSet,
     /// Ranges in the store.
@@ -144,7 +144,7 @@ impl BlockedCopy {
             "blocked addresses in force"
         );
         let set = AddressSet::new(listed.iter().chain(&lost).copied());
-        self.copied.store(Some(Arc::new(Copied {
+        self.copied.store(Some(Arc::new(CopiedRanges {
             set,
             listed,
             lost,

@@ -20,7 +20,7 @@ script! {
 
 /// The requested change of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change<'a> {
+pub enum BlockChange<'a> {
     /// Block it, with an optional reason.
     Block(Option<&'a str>),
     /// Removes the range from the list.
@@ -55,11 +55,11 @@ pub enum ChangeError {
 ///
 /// # Errors
 /// [`ChangeError`]; safe to retry.
-pub async fn change(store: &Store, range: IpNet, change: Change<'_>) -> Result<Changed, ChangeError> {
+pub async fn change(store: &Store, range: IpNet, change: BlockChange<'_>) -> Result<Changed, ChangeError> {
     let random = hex::encode(entropy::random_bytes::<8>()?);
     let (action, reason) = match change {
-        Change::Block(reason) => ("block", reason.unwrap_or_default()),
-        Change::Unblock => ("unblock", ""),
+        BlockChange::Block(reason) => ("block", reason.unwrap_or_default()),
+        BlockChange::Unblock => ("unblock", ""),
     };
     let keys = ChangeKeys {
         blocked: keys::BLOCKED,

@@ -22,7 +22,7 @@ use self::pools::Pools;
 use super::cluster::{Master, is_ask, not_here, redirection, replicas_listed};
 use super::scan::Node;
 use super::{Store, StoreError};
-use crate::durability::{Offer, Status};
+use crate::durability::{DurabilityStatus, Offer};
 use crate::error_counters;
 use crate::keys::FENCE;
 use crate::versions::fence;
@@ -420,15 +420,15 @@ impl Store {
     }
 
     /// Queries all servers for the durability of changes of money.
-    pub async fn durability(&self) -> Result<Status, StoreError> {
+    pub async fn durability(&self) -> Result<DurabilityStatus, StoreError> {
         Ok(self.durability_by(&self.offers().await?))
     }
 
     /// Returns the durability of changes of money on servers with these offers.
-    pub fn durability_by(&self, offers: &[Offer]) -> Status {
+    pub fn durability_by(&self, offers: &[Offer]) -> DurabilityStatus {
         let money = self.money.as_ref();
         let configured = money.map_or(Durability::Async, |money| money.configured);
-        Status::from_offers(configured, offers)
+        DurabilityStatus::from_offers(configured, offers)
     }
 
     /// Queries all servers for what they offer.

@@ -15,7 +15,7 @@ use crate::script::change::{
     AuditEvent, BUDGET, CAUSED, KEPT_TEXT, MONEY, ONCE, REFUSALS, Scope, unexpected_reply,
 };
 use crate::script::script;
-use crate::transaction::{NewTransaction, Tail, TransactionType};
+use crate::transaction::{NewTransaction, TransactionText, TransactionType};
 use crate::transfer::record_args;
 use crate::wallet::WalletPlace;
 use crate::{Store, StoreError};
@@ -260,7 +260,7 @@ fn words(transaction: &str, owner: &str, currency: &str, reference: &str) -> Str
         owner,
         intent: None,
         currency,
-        tail: Tail {
+        tail: TransactionText {
             counterparty: Some(reference.to_owned()),
             memo: None,
         },

@@ -59,7 +59,7 @@ fn a_disk_is_confirmed_by_waitaof_or_by_always_and_by_nothing_else() {
 fn one_server_that_cannot_is_enough_to_say_no() {
     let good = Offer::from_info(&info("8.0.2", "1", 2), None);
     let bad = Offer::from_info(&info("8.0.2", "0", 1), None);
-    let of = |requested, offers: &[Offer]| Status::from_offers(requested, offers);
+    let of = |requested, offers: &[Offer]| DurabilityStatus::from_offers(requested, offers);
     let alone = |offer: &Offer| Offer {
         replicas: 0,
         listed: 0,
@@ -83,7 +83,7 @@ fn one_server_that_cannot_is_enough_to_say_no() {
 #[test]
 fn auto_waits_for_a_replica_that_may_take_over_and_the_others_say_what_they_risk() {
     let offer = |replicas, listed| Offer::from_info(&info("7.0.15", "1", replicas), None).listed(listed);
-    let of = |requested, offers: &[Offer]| Status::from_offers(requested, offers);
+    let of = |requested, offers: &[Offer]| DurabilityStatus::from_offers(requested, offers);
     let auto = of(Durability::Auto, &[offer(1, 1), offer(2, 0)]);
     assert_eq!((auto.confirmed, &auto.lacks), (Durability::Replicas(1), &None));
     assert!(!auto.exposed && !auto.refuses());

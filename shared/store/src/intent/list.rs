@@ -1,7 +1,7 @@
 //! Lists intents in the store. Waiting ones are in a sorted set. The others are in lists of ids. The archiver removes
 //! ids from the middle of a list, so a position is the number that the intent got when it was added.
 
-use super::{IntentRecord, Texts};
+use super::{IntentRecord, IntentTexts};
 use crate::keys::{IntentIndex, Realm};
 use crate::page::{Page, PageRequest};
 use crate::time_span::{self, Times};
@@ -41,7 +41,7 @@ impl IntentRecord {
         store: &Store,
         realm: &Realm,
         page: PageRequest<'_>,
-        texts: Texts,
+        texts: IntentTexts,
     ) -> Result<Page<Self>, StoreError> {
         let set = realm.intents(IntentIndex::State(IntentState::PendingApproval.as_str()));
         let mut part = page.members(store, &set).await?;
@@ -54,7 +54,7 @@ impl IntentRecord {
     pub async fn newest(
         store: &Store,
         realm: &Realm,
-        listed: (IntentIndex<'_>, Texts),
+        listed: (IntentIndex<'_>, IntentTexts),
         (offset, limit): (u64, u64),
     ) -> Result<IntentPage, StoreError> {
         let list = IntentList::new(store, realm, listed);
@@ -66,7 +66,7 @@ impl IntentRecord {
     pub async fn older(
         store: &Store,
         realm: &Realm,
-        listed: (IntentIndex<'_>, Texts),
+        listed: (IntentIndex<'_>, IntentTexts),
         position: u64,
         limit: u64,
     ) -> Result<IntentPage, StoreError> {
@@ -82,12 +82,12 @@ struct IntentList<'a> {
     store: &'a Store,
     realm: &'a Realm,
     index: IntentIndex<'a>,
-    texts: Texts,
+    texts: IntentTexts,
     key: String,
 }
 
 impl<'a> IntentList<'a> {
-    fn new(store: &'a Store, realm: &'a Realm, (index, texts): (IntentIndex<'a>, Texts)) -> Self {
+    fn new(store: &'a Store, realm: &'a Realm, (index, texts): (IntentIndex<'a>, IntentTexts)) -> Self {
         Self {
             store,
             realm,

@@ -1,6 +1,6 @@
 //! Possible outcomes of a request, and the resulting timelines.
 
-use super::Decision;
+use super::ApproverDecision;
 use domain::intent::{Entry, Event, EventType, IntentKind, IntentState, Reason, timeline};
 use domain::money::Nanos;
 
@@ -83,7 +83,7 @@ const PASSED: &str = "Every check passed.";
 const ABOVE_THRESHOLD: &str = "The amount is above the policy's approval threshold.";
 
 /// Returns the events that a decision adds.
-pub(super) fn decided(decision: &Decision, amount: Nanos, outcome: IntentOutcome) -> Vec<Event> {
+pub(super) fn decided(decision: &ApproverDecision, amount: Nanos, outcome: IntentOutcome) -> Vec<Event> {
     let event = |kind, reasoning: &str| Event {
         at_ms: decision.at_ms,
         kind,

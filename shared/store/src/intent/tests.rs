@@ -91,7 +91,7 @@ fn a_decision_continues_the_timeline() {
         (true, "blocked", "daily_limit", 4),
         (false, "blocked", "approval_denied", 3),
     ] {
-        let decision = Decision {
+        let decision = ApproverDecision {
             granted,
             by: "key_2".to_owned(),
             at_ms: 1_795_214_999_000,

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 /// Whether intents are read with their texts, `request` and `note`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Texts {
+pub enum IntentTexts {
     /// The whole record.
     With,
     /// The record is brief: it has an empty request and no note.
@@ -55,15 +55,15 @@ impl IntentRecord {
         store: &Store,
         realm: &Realm,
         ids: Vec<String>,
-        texts: Texts,
+        texts: IntentTexts,
     ) -> Result<Vec<Self>, StoreError> {
         let key = |id: &str| realm.intent(id);
         let found: Vec<HashMap<String, String>> = match texts {
-            Texts::With => {
+            IntentTexts::With => {
                 let found = records(store, ids, key).await?.into_iter();
                 found.map(|(_, fields)| fields).collect()
             }
-            Texts::Without => {
+            IntentTexts::Without => {
                 let reads = ids.iter().map(|id| (key(id), &BRIEF));
                 let found: Vec<Vec<Option<String>>> = store.each("HMGET", reads).await?;
                 found.into_iter().map(brief).collect()

@@ -58,7 +58,7 @@ pub enum OtherFields {
 
 /// The tables that wait for the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offered {
+pub struct OfferedTables {
     /// Their versions, in no order.
     pub versions: Vec<String>,
     /// Number of fields that are no tables of an edge.
@@ -125,7 +125,7 @@ pub async fn offer(store: &Store, version: &str, text: &str) -> Result<bool, Sto
 }
 
 /// Lists the tables that wait. Of more than [`TABLES_MAX`] fields it sees as many, others each time.
-pub async fn offered(store: &Store, others: OtherFields) -> Result<Offered, StoreError> {
+pub async fn offered(store: &Store, others: OtherFields) -> Result<OfferedTables, StoreError> {
     let keys = OfferedKeys {
         tables: keys::PRICE_TABLES,
     };
@@ -138,7 +138,7 @@ pub async fn offered(store: &Store, others: OtherFields) -> Result<Offered, Stor
     };
     let mut reply = store.reply(&OFFERED, keys, args).await?;
     match reply.word()?.as_str() {
-        "offered" => Ok(Offered {
+        "offered" => Ok(OfferedTables {
             others: reply.number()?,
             first_other: reply.word()?,
             versions: reply.rest(),

@@ -19,7 +19,7 @@ script! {
 
 /// A provider key, sealed again.
 #[derive(Debug)]
-pub struct Reseal<'a> {
+pub struct ProviderKeyReseal<'a> {
     /// Account id, `acct_…`.
     pub account: &'a str,
     /// Agent id.
@@ -36,7 +36,7 @@ pub struct Reseal<'a> {
     pub actor: &'a str,
 }
 
-impl Reseal<'_> {
+impl ProviderKeyReseal<'_> {
     /// Replaces the old text by the new one. Returns false if the stored key is another one, or removed; nothing
     /// changed.
     /// Safe to retry.

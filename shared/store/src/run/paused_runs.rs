@@ -1,6 +1,6 @@
 //! Runs that are paused: a spend of theirs waits for approval (decision D23).
 
-use crate::intent::{IntentRecord, Texts};
+use crate::intent::{IntentRecord, IntentTexts};
 use crate::keys::Realm;
 use crate::page::PageRequest;
 use crate::run::{Run, RunStatus};
@@ -15,7 +15,7 @@ const PAGES_MAX: usize = 5;
 
 /// The intents for which a run waits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Waiting {
+pub struct WaitingIntents {
     /// The intents, newest first.
     pub intents: Vec<String>,
     /// Time of the oldest request among them.
@@ -24,7 +24,7 @@ pub struct Waiting {
     pub last_ms: u64,
 }
 
-impl Waiting {
+impl WaitingIntents {
     /// Returns the paused runs of `agent`, by their ids.
     pub async fn of_agent(
         store: &Store,
@@ -38,7 +38,7 @@ impl Waiting {
                 None => PageRequest::at(0, PAGE),
                 Some(position) => PageRequest::after(position, PAGE),
             };
-            let mut part = IntentRecord::waiting(store, realm, page, Texts::Without).await?;
+            let mut part = IntentRecord::waiting(store, realm, page, IntentTexts::Without).await?;
             part.records.retain(|record| record.agent == agent);
             for record in &part.records {
                 if let Some(run) = &record.run {

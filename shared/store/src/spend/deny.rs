@@ -1,7 +1,7 @@
 //! Twin of `spend/deny.lua`: denies a waiting spend (decision D23).
 
 use super::intent_args::fields_of;
-use crate::intent::{Decision, IntentLists, IntentRecord};
+use crate::intent::{ApproverDecision, IntentLists, IntentRecord};
 use crate::script::change::{AuditEvent, INTENT, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
@@ -27,7 +27,7 @@ pub async fn deny(
     store: &Store,
     scope: &Scope<'_>,
     record: &IntentRecord,
-    decision: &Decision,
+    decision: &ApproverDecision,
     why: Option<&str>,
 ) -> Result<bool, StoreError> {
     let realm = scope.realm();

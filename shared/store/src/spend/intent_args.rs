@@ -1,7 +1,7 @@
 //! The arguments of the scripts about a spend's intent.
 
 use super::{Injection, OTHER_WALLET, REASONS, Scope, Spend, SpendStep};
-use crate::intent::{Decision, NewIntent};
+use crate::intent::{ApproverDecision, NewIntent};
 use domain::intent::IntentKind;
 
 /// Arguments about the intent.
@@ -74,7 +74,7 @@ impl<'a> IntentArgs<'a> {
 }
 
 /// Returns the fields of a decision, with their values.
-pub(crate) fn fields_of(decision: &Decision) -> Vec<String> {
+pub(crate) fn fields_of(decision: &ApproverDecision) -> Vec<String> {
     let word = if decision.granted { "granted" } else { "denied" };
     let at = decision.at_ms.to_string();
     ["decision", word, "decided_by", &decision.by, "decided_at", &at]

@@ -6,7 +6,7 @@ use crate::intent::IntentLists;
 use crate::keys::{AccountKeys, Realm, USER};
 use crate::script::change::{INTENT, KEPT_TEXT, MONEY, Scope, unexpected_reply};
 use crate::script::script;
-use crate::transaction::{NewTransaction, Tail, TransactionType};
+use crate::transaction::{NewTransaction, TransactionText, TransactionType};
 use crate::transit::{IntentParts, Transit};
 use crate::wallet::script::user_wallet;
 use crate::{Store, StoreError};
@@ -124,7 +124,7 @@ fn credit_text(transit: &Transit, kind: TransactionType, owner: &str) -> Option<
         owner,
         intent: transit.intent.as_ref().map(|intent| intent.id.as_str()),
         currency: &credit.currency,
-        tail: Tail {
+        tail: TransactionText {
             counterparty: Some(credit.counterparty.clone()),
             memo: credit.memo.clone(),
         },

@@ -12,7 +12,7 @@ const AT_ONCE: usize = 500;
 
 /// Sums over the agents' wallets of an account and mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
+pub struct WalletTotals {
     /// Sum of balances.
     pub balance: NanosSum,
     /// Sum of pending deposits.
@@ -23,7 +23,7 @@ pub struct Totals {
     pub partial: bool,
 }
 
-impl Totals {
+impl WalletTotals {
     /// Sums the wallets in chunks. The result is not a snapshot of one moment while money moves.
     pub async fn of_agents(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
         let mut sums = Self::default();
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn full_wallets_add_up_exactly() {
-        let mut sums = Totals::default();
+        let mut sums = WalletTotals::default();
         for _ in 0..3 {
             sums.add(Some(8_999_999_999_999_999_999), Some(1));
         }

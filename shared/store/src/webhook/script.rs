@@ -76,14 +76,14 @@ script! {
 
 /// Location of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Endpoint {
+pub struct WebhookLocation {
     /// Account and mode.
     pub realm: Realm,
     /// Webhook id, `wh_…`.
     pub webhook: String,
 }
 
-impl Endpoint {
+impl WebhookLocation {
     /// Returns its member name in the bucket's set of ready webhooks.
     pub fn member(&self) -> String {
         format!("{} {}", self.realm, self.webhook)
@@ -203,7 +203,7 @@ impl Update<'_> {
     /// [`Updated::Changed`]: the caller must compare again, or the new secret would become the old one, too.
     pub async fn execute(mut self, store: &Store, scope: &Scope<'_>) -> Result<Updated, StoreError> {
         let realm = scope.realm();
-        let endpoint = Endpoint::new(scope, self.id);
+        let endpoint = WebhookLocation::new(scope, self.id);
         self.shown.insert("webhookId".to_owned(), self.id.into());
         let event = AuditEvent::new("webhook.updated", self.shown.into());
         let set = |set| realm.deliveries_in(self.id, set);
@@ -236,7 +236,7 @@ impl Update<'_> {
 /// Safe to retry.
 pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, StoreError> {
     let realm = scope.realm();
-    let endpoint = Endpoint::new(scope, id);
+    let endpoint = WebhookLocation::new(scope, id);
     let event = AuditEvent::new("webhook.deleted", json!({ "webhookId": id }));
     let set = |set| realm.deliveries_in(id, set);
     let keys = DeleteKeys {
@@ -280,7 +280,7 @@ pub async fn test(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Tested, 
 
 /// A secret of a webhook, sealed again.
 #[derive(Debug)]
-pub struct Reseal<'a> {
+pub struct SecretReseal<'a> {
     /// Webhook id, `wh_…`.
     pub webhook: &'a str,
     /// The field with the secret.
@@ -291,7 +291,7 @@ pub struct Reseal<'a> {
     pub new: &'a str,
 }
 
-impl Reseal<'_> {
+impl SecretReseal<'_> {
     /// Replaces the old text by the new one. Returns false if the stored secret is another one, or removed; nothing
     /// changed.
     /// Safe to retry.

@@ -1,6 +1,6 @@
 //! A server's copy of the list, so that a call pays nothing for it.
 
-use super::{Cause, LIFE, List, read};
+use super::{Cause, LIFE, RefusedLists, read};
 use crate::Store;
 use crate::versions::AccountVersion;
 use arc_swap::ArcSwap;
@@ -9,11 +9,11 @@ use std::time::Instant;
 
 /// A server's cached copy of the list.
 #[derive(Debug, Default)]
-pub struct RefusedCopy(ArcSwap<Copied>);
+pub struct RefusedCopy(ArcSwap<CopiedLists>);
 
 #[derive(Debug, Default)]
-struct Copied {
-    list: List,
+struct CopiedLists {
+    list: RefusedLists,
     read_at: Option<Instant>,
 }
 
@@ -61,7 +61,7 @@ impl RefusedCopy {
         }
     }
 
-    fn take(&self, list: List) {
+    fn take(&self, list: RefusedLists) {
         if self.0.load().list != list {
             tracing::warn!(
                 accounts = list.room.len(),
@@ -70,7 +70,7 @@ impl RefusedCopy {
             );
         }
         let read_at = Some(Instant::now());
-        self.0.store(Arc::new(Copied { list, read_at }));
+        self.0.store(Arc::new(CopiedLists { list, read_at }));
     }
 }
 
@@ -83,15 +83,15 @@ mod tests {
     fn a_copy_refuses_whom_the_list_names() {
         let copy = RefusedCopy::default();
         assert_eq!(copy.cause("acct_1"), None);
-        copy.take(List::parse("acct_1 share"));
+        copy.take(RefusedLists::parse("acct_1 share"));
         assert_eq!(copy.cause("acct_1"), Some(Cause::Share));
         assert_eq!(copy.cause("acct_2"), None);
-        copy.take(List::parse("acct_2 lost_writes 3"));
+        copy.take(RefusedLists::parse("acct_2 lost_writes 3"));
         assert_eq!(
             (copy.cause("acct_2"), copy.lost()),
             (None, vec![("acct_2".to_owned(), 3)])
         );
-        copy.take(List::default());
+        copy.take(RefusedLists::default());
         assert_eq!(copy.cause("acct_1"), None);
     }
 
@@ -100,11 +100,11 @@ mod tests {
     async fn a_store_that_is_away_ends_the_list_after_its_life() {
         let store = Store::open("redis://127.0.0.1:1", Duration::from_millis(50)).unwrap();
         let copy = RefusedCopy::default();
-        copy.take(List::parse("acct_1 share"));
+        copy.take(RefusedLists::parse("acct_1 share"));
         copy.refresh(&store).await;
         assert_eq!(copy.cause("acct_1"), Some(Cause::Share));
-        let old = Copied {
-            list: List::parse("acct_1 share"),
+        let old = CopiedLists {
+            list: RefusedLists::parse("acct_1 share"),
             read_at: Instant::now().checked_sub(LIFE + Duration::from_secs(1)),
         };
         copy.0.store(Arc::new(old));

@@ -1,7 +1,7 @@
 //! Confirmation of a change by a server: the commands that wait for it, and the replies that confirm it.
 
 use crate::StoreError;
-use crate::durability::{ALWAYS, Disk, Offer, Status, is_always};
+use crate::durability::{ALWAYS, Disk, DurabilityStatus, Offer, is_always};
 use crate::keys::FOLLOWED;
 use redis::{Cmd, RedisResult, Value};
 use settings::durability::Durability;
@@ -25,7 +25,7 @@ impl Confirmation {
             (Durability::Async, _) => confirmation(None, 0),
             (Durability::Aof, Ok(disk)) => confirmation(Some(disk), 0),
             (Durability::Aof, Err(_)) => {
-                Err(Status::from_offers(configured, std::slice::from_ref(offer)).sentence())
+                Err(DurabilityStatus::from_offers(configured, std::slice::from_ref(offer)).sentence())
             }
         }
     }

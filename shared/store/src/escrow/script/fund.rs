@@ -8,7 +8,7 @@ use crate::script::change::{
 };
 use crate::script::reply::ScriptReply;
 use crate::script::script;
-use crate::transaction::{NewTransaction, Tail, TransactionType};
+use crate::transaction::{NewTransaction, TransactionText, TransactionType};
 use crate::wallet::{Wallet, WalletPlace, WalletStatus};
 use crate::{Store, StoreError};
 use domain::intent::{IntentKind, Reason};
@@ -129,7 +129,7 @@ fn payment(escrow: &Escrow, transaction: &str, intent: &str) -> String {
         owner: &escrow.payer.owner,
         intent: Some(intent),
         currency: &escrow.currency,
-        tail: Tail {
+        tail: TransactionText {
             counterparty: Some(format!("escrow:{}", escrow.number)),
             memo: None,
         },

@@ -9,7 +9,7 @@ use crate::script::change::{
 };
 use crate::script::reply::ScriptReply;
 use crate::script::script;
-use crate::transaction::{NewTransaction, Tail, TransactionType};
+use crate::transaction::{NewTransaction, TransactionText, TransactionType};
 use crate::transit::Transit;
 use crate::wallet::script::user_wallet;
 use crate::{Store, StoreError};
@@ -177,7 +177,7 @@ impl EscrowStep<'_> {
                 owner,
                 intent: requester.map(|requester| requester.once.id.as_str()),
                 currency: &escrow.currency,
-                tail: Tail {
+                tail: TransactionText {
                     counterparty: Some(format!("escrow:{}", escrow.number)),
                     memo: None,
                 },

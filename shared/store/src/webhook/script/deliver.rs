@@ -1,6 +1,6 @@
 //! Twins of `take.lua`, `finish.lua` and `release.lua`: one server at a time delivers to a webhook.
 
-use super::{Endpoint, READY, TRIM};
+use super::{READY, TRIM, WebhookLocation};
 use crate::connection::batch::Batch;
 use crate::keys::{Bucket, DeliverySet};
 use crate::read::Read;
@@ -46,7 +46,7 @@ script! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     /// Account, mode and id of the webhook.
-    pub endpoint: Endpoint,
+    pub endpoint: WebhookLocation,
     /// Random token of the holder.
     pub token: String,
     /// Lifetime from each renewal.
@@ -117,7 +117,7 @@ impl Lease {
     /// # Errors
     /// [`StoreError`]; the lease may be taken.
     pub async fn take(&self, store: &Store, most: usize) -> Result<TakeOutcome, StoreError> {
-        let Endpoint { realm, webhook } = &self.endpoint;
+        let WebhookLocation { realm, webhook } = &self.endpoint;
         let set = |set| realm.deliveries_in(webhook, set);
         let keys = TakeKeys {
             account: realm.record(),
@@ -156,7 +156,7 @@ impl Lease {
         attempt: &AttemptOutcome<'_>,
         history_max: u64,
     ) -> Result<bool, StoreError> {
-        let Endpoint { realm, webhook } = &self.endpoint;
+        let WebhookLocation { realm, webhook } = &self.endpoint;
         let set = |set| realm.deliveries_in(webhook, set);
         let keys = FinishKeys {
             account: realm.record(),
@@ -190,7 +190,7 @@ impl Lease {
     /// # Errors
     /// [`StoreError`]; the lease then expires.
     pub async fn release(&self, store: &Store) -> Result<(), StoreError> {
-        let Endpoint { realm, webhook } = &self.endpoint;
+        let WebhookLocation { realm, webhook } = &self.endpoint;
         let set = |set| realm.deliveries_in(webhook, set);
         let keys = ReleaseKeys {
             account: realm.record(),
@@ -224,7 +224,7 @@ impl Taken {
 
 /// Returns webhooks with a due time between `low` and `high` (scores of a sorted set), `most` of each bucket, with
 /// their times; skips unreachable servers. One round trip on a single server.
-pub async fn ready(batch: &Batch<'_>, low: &str, high: &str, most: usize) -> Vec<(Endpoint, u64)> {
+pub async fn ready(batch: &Batch<'_>, low: &str, high: &str, most: usize) -> Vec<(WebhookLocation, u64)> {
     let reads: Vec<Read> = Bucket::all()
         .map(|bucket| Read::scored(bucket, bucket.webhooks_ready(), low, high, most))
         .collect();
@@ -235,7 +235,7 @@ pub async fn ready(batch: &Batch<'_>, low: &str, high: &str, most: usize) -> Vec
         found.extend(
             members
                 .into_iter()
-                .filter_map(|(member, at)| Some((Endpoint::parse(&member)?, at))),
+                .filter_map(|(member, at)| Some((WebhookLocation::parse(&member)?, at))),
         );
     }
     found

@@ -2,7 +2,7 @@
 //! and for coalesced violations (decision D72).
 
 use super::cursor::Cursor;
-use super::{Endpoint, READY, TRIM};
+use super::{READY, TRIM, WebhookLocation};
 use crate::keys::{DeliverySet, Realm};
 use crate::script::names::Inputs;
 use crate::script::{Script, script};
@@ -60,7 +60,7 @@ pub struct WebhookDeliveries {
 
 /// Arguments of both scripts.
 #[derive(Debug)]
-pub struct Step<'a> {
+pub struct DispatchStep<'a> {
     /// Account and mode.
     pub realm: &'a Realm,
     /// Cursor as read.
@@ -77,7 +77,7 @@ pub struct Step<'a> {
 #[derive(Debug)]
 pub struct Dispatch<'a> {
     /// Common arguments.
-    pub step: Step<'a>,
+    pub step: DispatchStep<'a>,
     /// Number of the last of them.
     pub last: u64,
     /// Count of their events.
@@ -90,7 +90,7 @@ pub struct Dispatch<'a> {
 #[derive(Debug)]
 pub struct DispatchCoalesced<'a> {
     /// Common arguments.
-    pub step: Step<'a>,
+    pub step: DispatchStep<'a>,
     /// Reason why the minute is over.
     pub minute_end: MinuteEnd,
     /// One event is dispatched for each group.
@@ -141,7 +141,7 @@ impl From<&Waiting> for DeliveryEvent {
     }
 }
 
-impl Step<'_> {
+impl DispatchStep<'_> {
     fn keys(&self) -> DispatchKeys {
         let realm = self.realm;
         let webhook_keys = |batch: &WebhookDeliveries| -> [String; WEBHOOK_KEYS] {
@@ -168,7 +168,7 @@ impl Step<'_> {
     /// Returns the arguments of each webhook for `made.lua`: its member name, the count of its deliveries, their texts.
     fn webhook_args(&self) -> impl Iterator<Item = String> {
         self.batches.iter().flat_map(|batch| {
-            let endpoint = Endpoint {
+            let endpoint = WebhookLocation {
                 realm: self.realm.clone(),
                 webhook: batch.webhook.clone(),
             };

@@ -1,6 +1,6 @@
 //! Twin of `redeliver.lua`: attempts a delivery again that is finished or waits for an event.
 
-use super::{Endpoint, READY};
+use super::{READY, WebhookLocation};
 use crate::keys::DeliverySet;
 use crate::script::change::{ATTEMPTS, AuditEvent, Scope};
 use crate::script::script;
@@ -70,7 +70,7 @@ async fn attempt(
     stored: StoredDelivery,
     waiting_max: u64,
 ) -> Result<Option<Redelivered>, StoreError> {
-    let (realm, endpoint) = (scope.realm(), Endpoint::new(scope, webhook));
+    let (realm, endpoint) = (scope.realm(), WebhookLocation::new(scope, webhook));
     let set = |set| realm.deliveries_in(webhook, set);
     let keys = RedeliverKeys {
         webhook: realm.webhook(webhook),
