@@ -40,7 +40,7 @@ use crate::large_bodies::{LargeBodies, is_large};
 use crate::metrics::Stage;
 use crate::upstream::headers::HeaderLines;
 use crate::upstream::sent_body::SentBody;
-use body::{Body, BodyReader, DeclaredLength, may_be_large};
+use body::{BodyReader, BufferedBody, DeclaredLength, may_be_large};
 use call_request::{CallRequest, RequestParser};
 use completed::Completed;
 use count::RequestCounter;
@@ -88,7 +88,7 @@ struct ReadCall {
     request: CallRequest,
     /// Headers of the provider's request.
     outbound: HeaderLines,
-    body: Body,
+    body: BufferedBody,
 }
 
 impl CallPipeline {

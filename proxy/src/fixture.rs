@@ -4,7 +4,7 @@
 //! whole process, so tests with a fixture run one at a time.
 
 use crate::buffer_budget::Reservation;
-use crate::call::body::Body;
+use crate::call::body::BufferedBody;
 use crate::call::call_request::{CallRequest, Run};
 use crate::call::hold::OpenHold;
 use crate::edge::connections::Connections;
@@ -51,7 +51,7 @@ static FOLDERS: AtomicU64 = AtomicU64::new(0);
 
 /// Reaction of the store to a command.
 #[derive(Debug, Clone)]
-pub enum Reply {
+pub enum StoreReaction {
     /// Replies with these bytes of the protocol.
     Raw(String),
     /// Closes the connection.
@@ -60,7 +60,7 @@ pub enum Reply {
     After(Arc<Notify>),
 }
 
-type OnCommand = dyn FnMut(&[String]) -> Option<Reply> + Send;
+type OnCommand = dyn FnMut(&[String]) -> Option<StoreReaction> + Send;
 
 /// The store's commands so far, and its replies.
 struct FakeStore {
@@ -93,8 +93,8 @@ impl Drop for Fixture {
 }
 
 /// Builds a text reply.
-pub fn text(text: &str) -> Reply {
-    Reply::Raw(format!("${}\r\n{text}\r\n", text.len()))
+pub fn text(text: &str) -> StoreReaction {
+    StoreReaction::Raw(format!("${}\r\n{text}\r\n", text.len()))
 }
 
 /// Returns whether a command executes this script.
@@ -104,16 +104,16 @@ pub fn runs(command: &[String], script: &Script) -> bool {
 }
 
 /// Builds the reply to `INFO` of a server that refused this many of its own writes at start.
-pub fn info(lost_writes: u64) -> Reply {
+pub fn info(lost_writes: u64) -> StoreReaction {
     info_with(&format!("unexpected_error_replies:{lost_writes}"))
 }
 
 /// Builds the `INFO` reply of a server that refuses writes because it has no memory left.
-pub fn full() -> Reply {
+pub fn full() -> StoreReaction {
     info_with("used_memory:2\r\nmaxmemory:1")
 }
 
-fn info_with(lines: &str) -> Reply {
+fn info_with(lines: &str) -> StoreReaction {
     text(&format!(
         "server_time_usec:{}000\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n{lines}\r\n",
         clock::now_ms()
@@ -121,32 +121,34 @@ fn info_with(lines: &str) -> Reply {
 }
 
 /// Builds the reply with the store's record.
-pub fn record(epoch: &str) -> Reply {
+pub fn record(epoch: &str) -> StoreReaction {
     fields(&["epoch", epoch, "check_secret", "00"])
 }
 
 /// Like [`record`], with the encrypted checkpoint key.
-pub fn sealed_record(sealed: &str) -> Reply {
+pub fn sealed_record(sealed: &str) -> StoreReaction {
     fields(&["epoch", EPOCH, "check_secret", "00", "checkpoint_key", sealed])
 }
 
-fn fields(words: &[&str]) -> Reply {
+fn fields(words: &[&str]) -> StoreReaction {
     let texts: Vec<String> = words
         .iter()
         .map(|word| format!("${}\r\n{word}\r\n", word.len()))
         .collect();
-    Reply::Raw(format!("*{}\r\n{}", words.len(), texts.concat()))
+    StoreReaction::Raw(format!("*{}\r\n{}", words.len(), texts.concat()))
 }
 
 /// Builds the reply of a healthy store.
-fn default_reply(command: &[String]) -> Reply {
+fn default_reply(command: &[String]) -> StoreReaction {
     let word = |at: usize| command.get(at).map_or("", String::as_str);
     match (word(0), word(1)) {
         ("HGETALL", STORE) => record(EPOCH),
         ("INFO", _) => info(0),
-        ("GET", _) => Reply::Raw("$-1\r\n".to_owned()),
-        ("EVALSHA" | "EVAL", _) => Reply::Raw("-ERR nothing was said about this script\r\n".to_owned()),
-        _ => Reply::Raw("+OK\r\n".to_owned()),
+        ("GET", _) => StoreReaction::Raw("$-1\r\n".to_owned()),
+        ("EVALSHA" | "EVAL", _) => {
+            StoreReaction::Raw("-ERR nothing was said about this script\r\n".to_owned())
+        }
+        _ => StoreReaction::Raw("+OK\r\n".to_owned()),
     }
 }
 
@@ -174,13 +176,13 @@ async fn serve(connection: TcpStream, fake: Arc<FakeStore>) {
         };
         fake.commands.lock().push(command.clone());
         let mut reply = on_command();
-        if let Some(Reply::After(until)) = &reply {
+        if let Some(StoreReaction::After(until)) = &reply {
             until.notified().await;
             reply = None;
         }
         let bytes = match reply.unwrap_or_else(|| default_reply(&command)) {
-            Reply::Raw(bytes) => bytes,
-            Reply::Close | Reply::After(_) => return,
+            StoreReaction::Raw(bytes) => bytes,
+            StoreReaction::Close | StoreReaction::After(_) => return,
         };
         if connection.get_mut().write_all(bytes.as_bytes()).await.is_err() {
             return;
@@ -283,7 +285,7 @@ impl Fixture {
 
     /// Creates a fixture with a checked store that replies with `reply` to `authorize.lua`. The account's plan is
     /// known.
-    pub async fn with_decision(reply: Reply) -> Self {
+    pub async fn with_decision(reply: StoreReaction) -> Self {
         let fixture = Self::new().await;
         assert!(fixture.health.is_trusted().await);
         let view = KnownAccount {
@@ -297,7 +299,7 @@ impl Fixture {
     }
 
     /// Sets the store's replies from now on; `None` selects the reply of a healthy store.
-    pub fn on_command(&self, on_command: impl FnMut(&[String]) -> Option<Reply> + Send + 'static) {
+    pub fn on_command(&self, on_command: impl FnMut(&[String]) -> Option<StoreReaction> + Send + 'static) {
         let mut current = self.fake_store.on_command.lock();
         *current = Box::new(on_command);
     }
@@ -370,7 +372,7 @@ impl Fixture {
     }
 
     /// Builds the reply of `authorize.lua` to an approved call, with this provider key of the agent.
-    pub fn approval(&self, provider_key: &str) -> Reply {
+    pub fn approval(&self, provider_key: &str) -> StoreReaction {
         let owner = SealedFor {
             account: "acct_1",
             agent: "bot",
@@ -430,8 +432,8 @@ impl Fixture {
     }
 
     /// The body of the call.
-    pub fn body(&self) -> Body {
-        Body {
+    pub fn body(&self) -> BufferedBody {
+        BufferedBody {
             bytes: Bytes::from_static(b"{}"),
             reservation: Reservation::new(Arc::clone(&self.budget), Arc::default()),
         }

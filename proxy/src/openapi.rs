@@ -7,10 +7,10 @@ mod requests;
 mod responses;
 mod schemas;
 
-use crate::routes::{Offered, Route, Row};
+use crate::routes::{EdgeRoute, OfferedRoutes, RouteRow};
 use openapi::parts::{self, requirement, tag};
 use openapi::{Components, Json, VERSION, object};
-use responses::Operation;
+use responses::PathGroup;
 
 const ABOUT: &str = "\
 Point an OpenAI client at this server and give it a virtual key: `OPENAI_BASE_URL=<this>/v1`, `OPENAI_API_KEY=vk_live_…`. \
@@ -24,7 +24,7 @@ is on: `streaming`, `endpoints`.";
 /// Generates the document.
 pub fn document() -> Json {
     let mut components = Components::default();
-    let paths: Json = Offered::ALL
+    let paths: Json = OfferedRoutes::ALL
         .rows()
         .map(|row| (row.path.to_owned(), item(&mut components, row)))
         .collect();
@@ -66,12 +66,12 @@ fn tags() -> Json {
 }
 
 /// Builds the operation of a path.
-fn item(components: &mut Components, row: &Row) -> Json {
+fn item(components: &mut Components, row: &RouteRow) -> Json {
     let operation = match row.route {
-        Route::Call(endpoint) => calls::call(components, endpoint),
-        Route::Models => models(components),
-        Route::Model => model(components),
-        Route::Health => health(components),
+        EdgeRoute::Call(endpoint) => calls::call(components, endpoint),
+        EdgeRoute::Models => models(components),
+        EdgeRoute::Model => model(components),
+        EdgeRoute::Health => health(components),
     };
     object([(row.method.to_ascii_lowercase().as_str(), operation)])
 }
@@ -86,7 +86,7 @@ fn models(components: &mut Components) -> Json {
             "In OpenAI's shape. Counts against the key's rate.".into(),
         ),
         ("parameters", Json::List(vec![headers::request_id()])),
-        ("responses", responses::all(components, Operation::Models)),
+        ("responses", responses::all(components, PathGroup::Models)),
         ("security", keys()),
     ])
 }
@@ -103,7 +103,7 @@ fn model(components: &mut Components) -> Json {
         ("summary", "Show a model that has a price".into()),
         ("description", says.into()),
         ("parameters", Json::List(vec![name, headers::request_id()])),
-        ("responses", responses::all(components, Operation::Model)),
+        ("responses", responses::all(components, PathGroup::Model)),
         ("security", keys()),
     ])
 }
@@ -115,7 +115,7 @@ fn health(components: &mut Components) -> Json {
         ("summary", "Ask whether calls can be decided".into()),
         ("description", "Needs no key.".into()),
         ("parameters", Json::List(vec![headers::request_id()])),
-        ("responses", responses::all(components, Operation::Health)),
+        ("responses", responses::all(components, PathGroup::Health)),
         ("security", Json::List(Vec::new())),
     ])
 }
@@ -150,8 +150,8 @@ mod tests {
         }
         let document = document();
         let paths = document.get("paths").unwrap();
-        assert_eq!(paths.fields().len(), Offered::ALL.paths().len());
-        for path in Offered::ALL.paths() {
+        assert_eq!(paths.fields().len(), OfferedRoutes::ALL.paths().len());
+        for path in OfferedRoutes::ALL.paths() {
             assert_eq!(paths.get(path).unwrap().fields().len(), 1, "{path}");
         }
     }

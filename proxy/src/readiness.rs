@@ -49,7 +49,7 @@ impl Readiness {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{Fixture, Reply};
+    use crate::fixture::{Fixture, StoreReaction};
     use store::keys::STORE;
 
     #[tokio::test]
@@ -58,8 +58,8 @@ mod tests {
             let fixture = Fixture::new().await;
             fixture.on_command(|command| {
                 match (command[0].as_str(), command.get(1).map_or("", String::as_str)) {
-                    ("HGET", _) => Some(Reply::Raw("$-1\r\n".to_owned())),
-                    ("HGETALL", key) if key != STORE => Some(Reply::Raw("*0\r\n".to_owned())),
+                    ("HGET", _) => Some(StoreReaction::Raw("$-1\r\n".to_owned())),
+                    ("HGETALL", key) if key != STORE => Some(StoreReaction::Raw("*0\r\n".to_owned())),
                     _ => None,
                 }
             });

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 /// An answer to be written. Its length and connection headers are set when it is written.
 #[derive(Debug)]
-pub struct Reply {
+pub struct EdgeReply {
     pub status: StatusCode,
     pub headers: HeaderMap,
     /// The whole body.
@@ -49,7 +49,7 @@ pub mod names {
     pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 }
 
-impl Reply {
+impl EdgeReply {
     /// Creates an answer with a JSON body.
     pub fn json(status: u16, body: &impl Serialize) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -4,7 +4,7 @@ use domain::measured::Endpoint;
 
 /// Optional parts of the edge that are switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Offered {
+pub struct OfferedRoutes {
     /// `proxy.streaming`
     pub streaming: bool,
     /// `proxy.responses`
@@ -15,7 +15,7 @@ pub struct Offered {
 
 /// Route of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Route {
+pub enum EdgeRoute {
     /// A metered call.
     Call(Endpoint),
     /// The models that have a price.
@@ -28,13 +28,13 @@ pub enum Route {
 
 /// A row of the table.
 #[derive(Debug)]
-pub struct Row {
+pub struct RouteRow {
     /// The path; for a single model, a prefix that the model's name follows.
     pub path: &'static str,
     /// The only method of the path.
     pub method: &'static str,
     /// Operation that serves the path.
-    pub route: Route,
+    pub route: EdgeRoute,
     /// The setting that switches it on; `None` if it always is.
     pub switch: Option<Switch>,
 }
@@ -44,20 +44,20 @@ pub struct Row {
 pub struct Switch {
     /// Name of the setting.
     pub setting: &'static str,
-    is_on: fn(Offered) -> bool,
+    is_on: fn(OfferedRoutes) -> bool,
 }
 
-const fn call(path: &'static str, endpoint: Endpoint, switch: Option<Switch>) -> Row {
-    Row {
+const fn call(path: &'static str, endpoint: Endpoint, switch: Option<Switch>) -> RouteRow {
+    RouteRow {
         path,
         method: "POST",
-        route: Route::Call(endpoint),
+        route: EdgeRoute::Call(endpoint),
         switch,
     }
 }
 
-const fn read(path: &'static str, route: Route) -> Row {
-    Row {
+const fn read(path: &'static str, route: EdgeRoute) -> RouteRow {
+    RouteRow {
         path,
         method: "GET",
         route,
@@ -74,24 +74,24 @@ const EMBEDDINGS: Switch = Switch {
     is_on: |offered| offered.embeddings,
 };
 
-static TABLE: [Row; 6] = [
+static TABLE: [RouteRow; 6] = [
     call("/v1/chat/completions", Endpoint::Chat, None),
     call("/v1/responses", Endpoint::Responses, Some(RESPONSES)),
     call("/v1/embeddings", Endpoint::Embeddings, Some(EMBEDDINGS)),
-    read("/v1/models", Route::Models),
-    read("/v1/models/{model}", Route::Model),
-    read("/v1/health", Route::Health),
+    read("/v1/models", EdgeRoute::Models),
+    read("/v1/models/{model}", EdgeRoute::Model),
+    read("/v1/health", EdgeRoute::Health),
 ];
 
 /// Path of a model, without its name.
 const MODEL_PREFIX: &str = "/v1/models/";
 
-/// Returns the name in the path of [`Route::Model`], still percent-encoded.
+/// Returns the name in the path of [`EdgeRoute::Model`], still percent-encoded.
 pub fn model_of(path: &str) -> Option<&str> {
     path.strip_prefix(MODEL_PREFIX).filter(|name| !name.is_empty())
 }
 
-impl Offered {
+impl OfferedRoutes {
     /// All optional parts switched on.
     pub const ALL: Self = Self {
         streaming: true,
@@ -100,7 +100,7 @@ impl Offered {
     };
 
     /// Returns the rows that are switched on.
-    pub fn rows(self) -> impl Iterator<Item = &'static Row> {
+    pub fn rows(self) -> impl Iterator<Item = &'static RouteRow> {
         TABLE
             .iter()
             .filter(move |row| row.switch.as_ref().is_none_or(|switch| (switch.is_on)(self)))
@@ -112,9 +112,9 @@ impl Offered {
     }
 
     /// Finds the row of a request's path.
-    pub fn find(self, path: &str) -> Option<&'static Row> {
+    pub fn find(self, path: &str) -> Option<&'static RouteRow> {
         self.rows().find(|row| match row.route {
-            Route::Model => model_of(path).is_some(),
+            EdgeRoute::Model => model_of(path).is_some(),
             _ => row.path == path,
         })
     }

@@ -23,7 +23,7 @@ pub mod whole_answer;
 
 pub use client::Upstream;
 pub use exchange::ProviderAnswer;
-pub use failure::Failure;
+pub use failure::UpstreamFailure;
 pub use registry::Upstreams;
 pub use sent_key::SentKey;
 pub use stream::AnswerStream;

@@ -4,7 +4,7 @@
 use super::call_request::CallRequest;
 use crate::metrics::UpstreamResult;
 use crate::upstream::usage::BadUsage;
-use crate::upstream::{Failure, WholeAnswer};
+use crate::upstream::{UpstreamFailure, WholeAnswer};
 use domain::entry::HoldOutcome;
 use domain::measured::{Billing, CallEnd, Measured};
 use domain::money::Nanos;
@@ -58,7 +58,11 @@ pub struct EndedStream {
 
 impl Bill {
     /// Computes the charge of a call by the provider's whole answer.
-    pub fn from_whole(request: &CallRequest, estimate: Nanos, answer: &Result<WholeAnswer, Failure>) -> Self {
+    pub fn from_whole(
+        request: &CallRequest,
+        estimate: Nanos,
+        answer: &Result<WholeAnswer, UpstreamFailure>,
+    ) -> Self {
         let answer = answer.as_ref().ok();
         let identity = request.upstream.identity();
         if answer.is_some_and(|answer| identity.releases(answer.status)) {

@@ -28,7 +28,7 @@ const LATE: &str = "The request was not sent within the time allowed.";
 
 /// The caller's exact bytes, with their reserved memory.
 #[derive(Debug)]
-pub struct Body {
+pub struct BufferedBody {
     /// At most `proxy.max_body_bytes`.
     pub bytes: Bytes,
     /// Memory of `bytes`. Must be dropped together with them.
@@ -70,7 +70,7 @@ impl BodyReader {
         session: &mut ServerSession,
         declared: DeclaredLength,
         key: &KnownKey,
-    ) -> Result<Body, Rejection> {
+    ) -> Result<BufferedBody, Rejection> {
         let deadline = Instant::now() + self.timeout;
         if session
             .get_header(EXPECT)
@@ -96,7 +96,7 @@ impl BodyReader {
         session: &mut ServerSession,
         DeclaredLength(declared): DeclaredLength,
         key: &KnownKey,
-    ) -> Result<Body, Rejection> {
+    ) -> Result<BufferedBody, Rejection> {
         let head = head_length(&session.req_header().headers);
         let mut reservation = Reservation::new(Arc::clone(&self.budget), Arc::clone(&key.usage));
         let mut first_piece = Bytes::new();
@@ -145,7 +145,7 @@ impl BodyReader {
         } else {
             buffer.freeze()
         };
-        Ok(Body { bytes, reservation })
+        Ok(BufferedBody { bytes, reservation })
     }
 
     fn too_large(&self) -> Rejection {

@@ -4,14 +4,14 @@ use super::handoff::PieceReceiver;
 use super::rejection::Rejection;
 use super::request_trace::RequestTrace;
 use super::run_to_completion::RunToCompletion;
-use crate::reply::Reply;
+use crate::reply::EdgeReply;
 use std::time::Duration;
 
 /// A completed request: its answer, and the time spent outside Tollgate.
 #[derive(Debug)]
 pub struct Completed {
     /// The answer, not yet written. Its body follows in `stream` if there is one.
-    pub reply: Reply,
+    pub reply: EdgeReply,
     /// The body of an answer that is a stream.
     pub stream: Option<Box<RunningStream>>,
     /// Time spent waiting for the caller's body and for the provider.
@@ -34,7 +34,7 @@ impl std::fmt::Debug for RunningStream {
 
 impl Completed {
     /// Completes a request that Tollgate answered itself.
-    pub const fn without_waiting(reply: Reply) -> Self {
+    pub const fn without_waiting(reply: EdgeReply) -> Self {
         Self {
             reply,
             stream: None,

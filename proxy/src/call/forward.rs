@@ -1,7 +1,7 @@
 //! Step 5: the one request to the provider (specification §4.4 step 6). It takes an [`Approval`] by value, so nothing
 //! is sent without one and nothing is sent twice.
 
-use super::body::Body;
+use super::body::BufferedBody;
 use super::call_request::CallRequest;
 use super::decide::Approval;
 use super::hold::{HoldSettler, OpenHold};
@@ -14,8 +14,8 @@ use crate::metrics::Metrics;
 use crate::unsent_answers::UnsentAnswers;
 use crate::upstream::failure::{NoAnswer, bad_answer};
 use crate::upstream::headers::HeaderLines;
-use crate::upstream::whole_answer::Expected;
-use crate::upstream::{Failure, ProviderAnswer, ReceivedAnswer, Upstream, WholeAnswer, sent_key};
+use crate::upstream::whole_answer::ExpectedAnswer;
+use crate::upstream::{ProviderAnswer, ReceivedAnswer, Upstream, UpstreamFailure, WholeAnswer, sent_key};
 use domain::measured::Endpoint;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Forwarder {
         approval: Approval,
         request: &CallRequest,
         outbound: HeaderLines,
-        body: Body,
+        body: BufferedBody,
     ) -> Result<Forwarded, Rejection> {
         let (hold, upstream, provider_key) = approval.into_parts();
         let Some(headers) = outbound.authorize(upstream.identity().auth, &provider_key) else {
@@ -66,7 +66,7 @@ impl Forwarder {
             );
             return Err(self.holds.release_unsent(hold).await);
         };
-        let Body { bytes, reservation } = body;
+        let BufferedBody { bytes, reservation } = body;
         let account = reservation.account();
         let permit = account.try_begin_call(self.account_calls_max);
         let Some(permit) = permit.filter(|_| self.unsent_answers.admits(account)) else {
@@ -119,8 +119,8 @@ impl Forwarder {
         answer: ReceivedAnswer,
         sent_key: Arc<SecretString>,
         permit: CallPermit,
-    ) -> Result<WholeAnswer, Failure> {
-        let expected = Expected {
+    ) -> Result<WholeAnswer, UpstreamFailure> {
+        let expected = ExpectedAnswer {
             usage: upstream.identity().usage_reader(endpoint),
             bytes_max: upstream.max_response_bytes(),
         };

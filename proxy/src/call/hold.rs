@@ -161,7 +161,7 @@ impl HoldSettler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Fixture, Reply, record, runs, text};
+    use crate::fixture::{Fixture, StoreReaction, record, runs, text};
     use store::call::settle::SETTLE;
 
     /// Settles while the store replies with `reply`, or closes the connection if `reply` is empty. If `is_lost`,
@@ -169,7 +169,7 @@ mod tests {
     async fn settled(fixture: &Fixture, reply: &'static str, is_lost: bool) -> Settlement {
         let hold = fixture.open_hold().await;
         fixture.on_command(move |command| match command[0].as_str() {
-            "EVALSHA" if reply.is_empty() => Some(Reply::Close),
+            "EVALSHA" if reply.is_empty() => Some(StoreReaction::Close),
             "EVALSHA" => runs(command, &SETTLE).then(|| text(reply)),
             "HGETALL" if is_lost => Some(record("another")),
             _ => None,

@@ -73,7 +73,7 @@ impl KeyOwnerLookup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{EPOCH, Fixture, Reply, record, text};
+    use crate::fixture::{EPOCH, Fixture, StoreReaction, record, text};
     use crate::reply::refusal::RefusalKind;
     use crypto::virtual_key::{CheckSecret, mint};
     use secrecy::{ExposeSecret as _, SecretString};
@@ -136,9 +136,9 @@ mod tests {
             fixture.on_command(move |command| {
                 has_looked_up |= command[0] == "GET";
                 match command[0].as_str() {
-                    "GET" if is_away => Some(Reply::Raw("-LOADING it starts\r\n".to_owned())),
+                    "GET" if is_away => Some(StoreReaction::Raw("-LOADING it starts\r\n".to_owned())),
                     "HGETALL" if has_looked_up && command[1] == STORE => {
-                        Some(Reply::Raw("*0\r\n".to_owned()))
+                        Some(StoreReaction::Raw("*0\r\n".to_owned()))
                     }
                     "HGETALL" if command[1] == STORE => Some(record(EPOCH)),
                     _ => None,

@@ -1,6 +1,6 @@
 //! Rejections of calls before they are sent.
 
-use crate::reply::Reply;
+use crate::reply::EdgeReply;
 use crate::reply::denied::Denied;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use domain::decision::denial_kind;
@@ -36,7 +36,7 @@ impl Rejection {
     }
 
     /// Builds the answer.
-    pub fn reply(&self) -> Reply {
+    pub fn reply(&self) -> EdgeReply {
         match self {
             Self::Refused(refusal) => refusal.reply(),
             Self::Denied(denied) => denied.reply(),

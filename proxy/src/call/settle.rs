@@ -9,7 +9,7 @@ use super::request_trace::{ApprovedCall, RequestTrace};
 use crate::metrics::{Metrics, Stage, UpstreamResult};
 use crate::reply::approved::{self, ApprovalHeaders};
 use crate::reply::refusal::{Refusal, RefusalKind};
-use crate::upstream::{Failure, WholeAnswer};
+use crate::upstream::{UpstreamFailure, WholeAnswer};
 use domain::entry::HoldOutcome;
 use domain::measured::CallEnd;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct SentCall {
     /// The charged estimate.
     pub hold: OpenHold,
     /// The provider's answer.
-    pub answer: Result<WholeAnswer, Failure>,
+    pub answer: Result<WholeAnswer, UpstreamFailure>,
 }
 
 /// A call whose settlement was accepted by the store or is queued for a retry.
@@ -56,7 +56,7 @@ impl CallCompleter {
         trace.end_stage(Stage::Upstream);
         let (end, result) = end_of(&answer);
         // A time-out is counted as the result of an approved call.
-        if let Err(Failure::Unreachable(at)) = answer {
+        if let Err(UpstreamFailure::Unreachable(at)) = answer {
             self.metrics.broke_off(at);
         }
         let exchange = EndedExchange {
@@ -149,29 +149,29 @@ impl CallCompleter {
 }
 
 /// Returns how an exchange with a whole answer, or with none, ended: for the audit trail, and as counted in metrics.
-fn end_of(answer: &Result<WholeAnswer, Failure>) -> (CallEnd, UpstreamResult) {
+fn end_of(answer: &Result<WholeAnswer, UpstreamFailure>) -> (CallEnd, UpstreamResult) {
     match answer.as_ref().map(|answer| answer.status) {
         Ok(status) if status.is_success() => (CallEnd::Completed, UpstreamResult::Success),
         Ok(status) if status.is_redirection() => (CallEnd::Failed, UpstreamResult::Redirect),
         Ok(status) if status.is_client_error() => (CallEnd::Refused, UpstreamResult::ClientError),
         Ok(_) => (CallEnd::Failed, UpstreamResult::ServerError),
-        Err(Failure::Timeout) => (CallEnd::TotalTimeout, UpstreamResult::Timeout),
-        Err(Failure::LateHead) => (CallEnd::FirstByteTimeout, UpstreamResult::Timeout),
-        Err(Failure::Unreachable(_)) => (CallEnd::Failed, UpstreamResult::Unreachable),
+        Err(UpstreamFailure::Timeout) => (CallEnd::TotalTimeout, UpstreamResult::Timeout),
+        Err(UpstreamFailure::LateHead) => (CallEnd::FirstByteTimeout, UpstreamResult::Timeout),
+        Err(UpstreamFailure::Unreachable(_)) => (CallEnd::Failed, UpstreamResult::Unreachable),
     }
 }
 
-fn refusal_of(failure: &Failure) -> Refusal {
+fn refusal_of(failure: &UpstreamFailure) -> Refusal {
     match failure {
-        Failure::Timeout => Refusal::new(
+        UpstreamFailure::Timeout => Refusal::new(
             RefusalKind::UpstreamTimeout,
             "The provider gave no whole answer in time. The estimate stays charged.",
         ),
-        Failure::LateHead => Refusal::new(
+        UpstreamFailure::LateHead => Refusal::new(
             RefusalKind::UpstreamTimeout,
             "The provider began no answer in time. The estimate stays charged.",
         ),
-        Failure::Unreachable(_) => Refusal::new(
+        UpstreamFailure::Unreachable(_) => Refusal::new(
             RefusalKind::UpstreamUnreachable,
             "The provider could not be reached or broke off. The estimate stays charged.",
         ),
@@ -185,7 +185,7 @@ mod tests {
     use bytes::Bytes;
     use http::{HeaderMap, StatusCode};
 
-    fn answer(status: u16) -> Result<WholeAnswer, Failure> {
+    fn answer(status: u16) -> Result<WholeAnswer, UpstreamFailure> {
         Ok(WholeAnswer {
             status: StatusCode::from_u16(status).unwrap(),
             headers: HeaderMap::new(),
@@ -208,19 +208,19 @@ mod tests {
         }
         for (failure, end, result, kind) in [
             (
-                Failure::Timeout,
+                UpstreamFailure::Timeout,
                 CallEnd::TotalTimeout,
                 UpstreamResult::Timeout,
                 RefusalKind::UpstreamTimeout,
             ),
             (
-                Failure::LateHead,
+                UpstreamFailure::LateHead,
                 CallEnd::FirstByteTimeout,
                 UpstreamResult::Timeout,
                 RefusalKind::UpstreamTimeout,
             ),
             (
-                Failure::Unreachable(BreakOff::Connect),
+                UpstreamFailure::Unreachable(BreakOff::Connect),
                 CallEnd::Failed,
                 UpstreamResult::Unreachable,
                 RefusalKind::UpstreamUnreachable,

@@ -7,7 +7,7 @@ use super::state::EdgeState;
 use crate::admission::InFlight;
 use crate::call::completed::RunningStream;
 use crate::kept_request::KeptRequest;
-use crate::reply::Reply;
+use crate::reply::EdgeReply;
 use pingora::apps::{HttpPersistentSettings, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
 use std::io::Cursor;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(super) struct DetachedStream {
     pub(super) session: ServerSession,
     pub(super) state: Arc<EdgeState>,
-    pub(super) head: Reply,
+    pub(super) head: EdgeReply,
     pub(super) stream: RunningStream,
     /// Keeps the connection from being closed for another one.
     pub(super) _kept: KeptRequest,
@@ -97,7 +97,7 @@ mod tests {
         let stream = DetachedStream {
             session,
             state: Arc::new(fixture.edge_state()),
-            head: Reply {
+            head: EdgeReply {
                 status: StatusCode::OK,
                 headers: HeaderMap::new(),
                 body: Bytes::new(),

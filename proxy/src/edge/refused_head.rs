@@ -5,7 +5,7 @@ use super::write::to_pingora;
 use crate::call::request_trace::RequestTrace;
 use crate::metrics::Metrics;
 use crate::reply::refusal::{Refusal, RefusalKind};
-use crate::reply::{Reply, names};
+use crate::reply::{EdgeReply, names};
 use bytes::{Bytes, BytesMut};
 use connections::request_head::Malformed;
 use domain::id::IdKind;
@@ -45,7 +45,7 @@ pub(super) fn malformed(what: Malformed) -> Refusal {
 }
 
 /// Builds the answer with the headers of every answer, and records it in metrics and log.
-pub(super) fn reply(metrics: &Arc<Metrics>, refusal: &Refusal) -> Reply {
+pub(super) fn reply(metrics: &Arc<Metrics>, refusal: &Refusal) -> EdgeReply {
     RequestTrace::new(&HeaderMap::new(), None, metrics).record_refusal(refusal.kind);
     let mut reply = refusal.reply();
     reply.set(names::OVERHEAD_MS, "0.000");

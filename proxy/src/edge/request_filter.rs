@@ -10,8 +10,8 @@ use crate::call::completed::{Completed, RunningStream};
 use crate::call::rejection::Rejection;
 use crate::call::request_trace::RequestTrace;
 use crate::kept_request::KeptRequest;
-use crate::reply::{Reply, health, models, names};
-use crate::routes::{self, Route};
+use crate::reply::{EdgeReply, health, models, names};
+use crate::routes::{self, EdgeRoute};
 use http::{HeaderName, HeaderValue};
 use pingora::ErrorType::InternalError;
 use pingora::protocols::http::ServerSession;
@@ -58,7 +58,7 @@ async fn reply(
     state: &EdgeState,
     session: &mut ServerSession,
     kept: &mut KeptRequest,
-) -> (Reply, Option<Box<RunningStream>>) {
+) -> (EdgeReply, Option<Box<RunningStream>>) {
     let started = Instant::now();
     let completed = dispatch(state, session, kept).await;
     let Completed {
@@ -98,16 +98,16 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, kept: &mut Kep
     }
     let route = route::of_request(state.offered, head);
     let mut trace = RequestTrace::new(&head.headers, peer_of(session), &state.metrics);
-    if route != Ok(Route::Health)
+    if route != Ok(EdgeRoute::Health)
         && !state.addresses.is_free(session)
         && let Err(rejection) = Box::pin(state.addresses.check(session)).await
     {
         return Completed::from_rejection(&rejection, &trace);
     }
     let answered = match route {
-        Ok(Route::Call(endpoint)) => return state.calls.call(endpoint, session, kept, &mut trace).await,
-        Ok(Route::Health) => Ok(Box::pin(health(state)).await),
-        Ok(route @ (Route::Models | Route::Model)) => models(state, route, session, kept).await,
+        Ok(EdgeRoute::Call(endpoint)) => return state.calls.call(endpoint, session, kept, &mut trace).await,
+        Ok(EdgeRoute::Health) => Ok(Box::pin(health(state)).await),
+        Ok(route @ (EdgeRoute::Models | EdgeRoute::Model)) => models(state, route, session, kept).await,
         Err(no_route) => {
             trace.record_refusal(no_route.kind());
             Ok(no_route.reply(state.offered))
@@ -119,7 +119,7 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, kept: &mut Kep
     }
 }
 
-async fn health(state: &EdgeState) -> Reply {
+async fn health(state: &EdgeState) -> EdgeReply {
     let started = Instant::now();
     let can_decide = state.health.can_decide_now_shared().await && state.health.can_approve();
     health::reply(
@@ -133,14 +133,14 @@ async fn health(state: &EdgeState) -> Reply {
 /// Answers with the list of models, or with one of them.
 async fn models(
     state: &EdgeState,
-    route: Route,
+    route: EdgeRoute,
     session: &ServerSession,
     kept: &mut KeptRequest,
-) -> Result<Reply, Rejection> {
+) -> Result<EdgeReply, Rejection> {
     state.calls.admit(session, kept).await?;
     let prices = state.prices.get();
     match route {
-        Route::Model => {
+        EdgeRoute::Model => {
             let name = routes::model_of(session.req_header().uri.path()).unwrap_or_default();
             Ok(models::model(&prices, &state.upstreams, name)?)
         }

@@ -1,8 +1,8 @@
 //! Finds the route of a request, and answers those that have none.
 
-use crate::reply::Reply;
+use crate::reply::EdgeReply;
 use crate::reply::refusal::{Refusal, RefusalKind};
-use crate::routes::{Offered, Route};
+use crate::routes::{EdgeRoute, OfferedRoutes};
 use http::Method;
 use http::header::{ALLOW, UPGRADE};
 use http::request::Parts;
@@ -29,7 +29,7 @@ pub enum NoRoute {
 /// # Errors
 /// 404, 405, or 426 for a WebSocket: after a 426 Codex continues over HTTP, after other statuses it retries for
 /// seconds.
-pub fn of_request(offered: Offered, head: &Parts) -> Result<Route, NoRoute> {
+pub fn of_request(offered: OfferedRoutes, head: &Parts) -> Result<EdgeRoute, NoRoute> {
     find(offered, &head.method, head.uri.path()).map_err(|no_route| match no_route {
         NoRoute::Method(allowed) if is_websocket(head) => NoRoute::WebSocket(allowed),
         no_route => no_route,
@@ -46,7 +46,7 @@ fn is_websocket(head: &Parts) -> bool {
 ///
 /// # Errors
 /// 404 or 405.
-pub fn find(offered: Offered, method: &Method, path: &str) -> Result<Route, NoRoute> {
+pub fn find(offered: OfferedRoutes, method: &Method, path: &str) -> Result<EdgeRoute, NoRoute> {
     let row = offered
         .find(path)
         .ok_or_else(|| NoRoute::from_path(offered, path))?;
@@ -61,10 +61,10 @@ const AZURE_PREFIXES: [&str; 2] = ["/openai/", "/v1/deployments/"];
 
 impl NoRoute {
     /// Classifies a path that is not in the table.
-    fn from_path(offered: Offered, path: &str) -> Self {
+    fn from_path(offered: OfferedRoutes, path: &str) -> Self {
         if AZURE_PREFIXES.iter().any(|prefix| path.starts_with(prefix)) {
             Self::AzurePath
-        } else if let Some(switch) = Offered::ALL.find(path).and_then(|row| row.switch.as_ref()) {
+        } else if let Some(switch) = OfferedRoutes::ALL.find(path).and_then(|row| row.switch.as_ref()) {
             Self::SwitchedOff(switch.setting)
         } else if offered.find(&format!("/v1{path}")).is_some() {
             Self::WithoutVersion
@@ -85,7 +85,7 @@ impl NoRoute {
     }
 
     /// Builds the answer.
-    pub fn reply(self, offered: Offered) -> Reply {
+    pub fn reply(self, offered: OfferedRoutes) -> EdgeReply {
         match self {
             Self::Path => self.not_found(offered, "No such path."),
             Self::AzurePath => self.not_found(
@@ -117,7 +117,7 @@ impl NoRoute {
 }
 
 impl NoRoute {
-    fn not_found(self, offered: Offered, why: &str) -> Reply {
+    fn not_found(self, offered: OfferedRoutes, why: &str) -> EdgeReply {
         let message = format!("{why} This service has {}.", offered.paths().join(", "));
         Refusal::new(self.kind(), message).reply()
     }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn an_enabled_operation_has_a_route() {
-        let all = Offered {
+        let all = OfferedRoutes {
             streaming: false,
             responses: true,
             embeddings: true,
@@ -140,29 +140,29 @@ mod tests {
             ("/v1/embeddings", Endpoint::Embeddings, "proxy.embeddings"),
         ] {
             let find = |offered, method: &Method| super::find(offered, method, path);
-            assert_eq!(find(all, &Method::POST), Ok(Route::Call(endpoint)));
+            assert_eq!(find(all, &Method::POST), Ok(EdgeRoute::Call(endpoint)));
             assert_eq!(find(all, &Method::GET), Err(NoRoute::Method("POST")));
             assert_eq!(
-                find(Offered::default(), &Method::POST),
+                find(OfferedRoutes::default(), &Method::POST),
                 Err(NoRoute::SwitchedOff(setting))
             );
-            assert!(all.paths().contains(&path) && !Offered::default().paths().contains(&path));
+            assert!(all.paths().contains(&path) && !OfferedRoutes::default().paths().contains(&path));
         }
     }
 
     #[test]
     fn paths_and_methods_have_routes() {
-        let find = |method: &Method, path: &str| super::find(Offered::default(), method, path);
+        let find = |method: &Method, path: &str| super::find(OfferedRoutes::default(), method, path);
         assert_eq!(
             find(&Method::POST, "/v1/chat/completions"),
-            Ok(Route::Call(Endpoint::Chat))
+            Ok(EdgeRoute::Call(Endpoint::Chat))
         );
-        assert_eq!(find(&Method::GET, "/v1/models"), Ok(Route::Models));
-        assert_eq!(find(&Method::GET, "/v1/health"), Ok(Route::Health));
-        assert_eq!(find(&Method::GET, "/v1/models/gpt-4o"), Ok(Route::Model));
+        assert_eq!(find(&Method::GET, "/v1/models"), Ok(EdgeRoute::Models));
+        assert_eq!(find(&Method::GET, "/v1/health"), Ok(EdgeRoute::Health));
+        assert_eq!(find(&Method::GET, "/v1/models/gpt-4o"), Ok(EdgeRoute::Model));
         assert_eq!(
             find(&Method::GET, "/v1/models/a/b"),
-            Ok(Route::Model),
+            Ok(EdgeRoute::Model),
             "a slash in a name"
         );
         assert_eq!(
@@ -190,7 +190,7 @@ mod tests {
         }
         assert_eq!(
             find(&Method::GET, "/v1/models/openai/gpt-4o"),
-            Ok(Route::Model),
+            Ok(EdgeRoute::Model),
             "a slash in a name"
         );
         assert_eq!(find(&Method::GET, "/v1/health/"), Err(NoRoute::Path));

@@ -5,7 +5,7 @@ use super::write::ReplyWriter;
 use crate::admission::Admission;
 use crate::call::CallPipeline;
 use crate::metrics::Metrics;
-use crate::routes::Offered;
+use crate::routes::OfferedRoutes;
 use crate::store_health::StoreHealth;
 use crate::tables::prices::Prices;
 use crate::upstream::Upstreams;
@@ -20,7 +20,7 @@ pub struct EdgeState {
     /// Calls, and the admission of requests that are not calls.
     pub calls: Arc<CallPipeline>,
     /// Optional endpoints beyond the specification.
-    pub offered: Offered,
+    pub offered: OfferedRoutes,
     /// Answers `/v1/health`.
     pub health: Arc<StoreHealth>,
     /// Answers `/v1/models`.

@@ -5,7 +5,7 @@
 
 use crate::admission::Admission;
 use crate::call::body::pieces_max;
-use crate::reply::Reply;
+use crate::reply::EdgeReply;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -29,8 +29,8 @@ const LINGER_BYTES: usize = 64 << 20;
 const LINGER: Duration = Duration::from_secs(5);
 
 /// Converts an answer to Pingora's head, with the length, and the body.
-pub(super) fn to_pingora(reply: Reply) -> (Box<ResponseHeader>, Bytes) {
-    let Reply {
+pub(super) fn to_pingora(reply: EdgeReply) -> (Box<ResponseHeader>, Bytes) {
+    let EdgeReply {
         status,
         mut headers,
         mut body,
@@ -72,7 +72,7 @@ impl ReplyWriter {
     ///
     /// # Errors
     /// The caller disconnected, or did not read the answer in time. A part of it may have been written.
-    pub(super) async fn write(&self, session: &mut ServerSession, reply: Reply) -> Result<()> {
+    pub(super) async fn write(&self, session: &mut ServerSession, reply: EdgeReply) -> Result<()> {
         let is_unread = self.set_keepalive(session);
         let (head, mut body) = to_pingora(reply);
         if session.req_header().method == Method::HEAD {
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn an_answer_has_the_length_of_its_body_once() {
         for declared in [&[][..], &["4"], &["04"], &["5"], &["4", "4"]] {
-            let mut reply = Reply {
+            let mut reply = EdgeReply {
                 status: StatusCode::OK,
                 headers: HeaderMap::new(),
                 body: Bytes::from_static(b"body"),

@@ -5,7 +5,7 @@ use super::head_limited::HeadLimited;
 use super::write::{ReplyWriter, head_of, in_time};
 use crate::call::completed::RunningStream;
 use crate::call::handoff::PieceReceiver;
-use crate::reply::Reply;
+use crate::reply::EdgeReply;
 use bytes::{Bytes, BytesMut};
 use futures::future::{Either, select};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
@@ -26,7 +26,7 @@ impl ReplyWriter {
     pub(super) async fn write_stream(
         &self,
         session: &mut ServerSession,
-        head: &mut Reply,
+        head: &mut EdgeReply,
         stream: RunningStream,
     ) -> Result<()> {
         self.set_keepalive(session);

@@ -1,6 +1,6 @@
 //! Operations that make metered calls: chat completions, and the endpoints that the operator can switch on.
 
-use super::responses::{self, Operation};
+use super::responses::{self, PathGroup};
 use super::{headers, keys, requests};
 use domain::measured::Endpoint;
 use openapi::{Components, Json, object};
@@ -44,7 +44,7 @@ pub(super) fn call(components: &mut Components, endpoint: Endpoint) -> Json {
                 ("content", object([("application/json", media)])),
             ]),
         ),
-        ("responses", responses::all(components, Operation::Call(endpoint))),
+        ("responses", responses::all(components, PathGroup::Call(endpoint))),
         ("security", keys()),
     ])
 }

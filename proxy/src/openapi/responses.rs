@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Groups of paths with the same answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum PathGroup {
     Call(Endpoint),
     Models,
     Model,
@@ -21,13 +21,13 @@ pub(super) enum Operation {
 
 /// Possible answers with one status.
 #[derive(Debug, Default)]
-struct Status {
+struct StatusAnswers {
     description: Vec<String>,
     denied: Vec<&'static str>,
     refused: Vec<&'static str>,
 }
 
-impl Operation {
+impl PathGroup {
     /// Returns whether the operation can answer with this denial.
     const fn is_denied(self, denial: Denial) -> bool {
         match self {
@@ -66,8 +66,8 @@ fn is_refused_call(endpoint: Endpoint, kind: RefusalKind) -> bool {
 }
 
 /// Builds all responses of an operation.
-pub(super) fn all(components: &mut Components, operation: Operation) -> Json {
-    let mut statuses: BTreeMap<u16, Status> = BTreeMap::new();
+pub(super) fn all(components: &mut Components, operation: PathGroup) -> Json {
+    let mut statuses: BTreeMap<u16, StatusAnswers> = BTreeMap::new();
     for denial in Denial::ALL.iter().filter(|denial| operation.is_denied(**denial)) {
         let status = statuses.entry(denial.status()).or_default();
         status
@@ -92,15 +92,15 @@ pub(super) fn all(components: &mut Components, operation: Operation) -> Json {
             .map(|(status, what)| (status.to_string(), error(components, operation, status, &what))),
     );
     match operation {
-        Operation::Call(_) => {
+        PathGroup::Call(_) => {
             let description = "Any other status is the provider's own, passed through with its body, less fragments of keys.";
             all.push((
                 "default".to_owned(),
                 response(components, description, approved_headers(), None),
             ));
         }
-        Operation::Health => {
-            let schema = components.schema::<health::Body<'_>>();
+        PathGroup::Health => {
+            let schema = components.schema::<health::HealthBody<'_>>();
             let headers = headers::some(&[names::REQUEST_ID, names::OVERHEAD_MS]);
             let description =
                 "`degraded`: the edge cannot reach its store or may not trust it, and every call is denied.";
@@ -109,7 +109,7 @@ pub(super) fn all(components: &mut Components, operation: Operation) -> Json {
                 response(components, description, headers, Some(schema)),
             ));
         }
-        Operation::Models | Operation::Model => {}
+        PathGroup::Models | PathGroup::Model => {}
     }
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
     all.into_iter().collect()
@@ -128,20 +128,20 @@ fn approved_headers() -> Json {
     ])
 }
 
-fn success(components: &mut Components, operation: Operation) -> Json {
+fn success(components: &mut Components, operation: PathGroup) -> Json {
     let plain = headers::some(&[names::REQUEST_ID, names::OVERHEAD_MS]);
     match operation {
-        Operation::Call(endpoint) => success_of_call(components, endpoint),
-        Operation::Models => {
-            let schema = components.schema::<models::Body<'_>>();
+        PathGroup::Call(endpoint) => success_of_call(components, endpoint),
+        PathGroup::Models => {
+            let schema = components.schema::<models::ModelsBody<'_>>();
             response(components, "The models.", plain, Some(schema))
         }
-        Operation::Model => {
+        PathGroup::Model => {
             let schema = components.schema::<models::Model<'_>>();
             response(components, "The model.", plain, Some(schema))
         }
-        Operation::Health => {
-            let schema = components.schema::<health::Body<'_>>();
+        PathGroup::Health => {
+            let schema = components.schema::<health::HealthBody<'_>>();
             response(components, "Every call can be decided.", plain, Some(schema))
         }
     }
@@ -166,11 +166,11 @@ fn success_of_call(components: &mut Components, endpoint: Endpoint) -> Json {
     answer
 }
 
-fn error(components: &mut Components, operation: Operation, status: u16, what: &Status) -> Json {
+fn error(components: &mut Components, operation: PathGroup, status: u16, what: &StatusAnswers) -> Json {
     let mut choices = Vec::new();
     let mut set = vec![names::REQUEST_ID, names::OVERHEAD_MS];
     if !what.denied.is_empty() {
-        choices.push(components.schema::<denied::Body<'_>>());
+        choices.push(components.schema::<denied::DenialBody<'_>>());
         set.extend([
             names::DECISION,
             names::REASON,
@@ -181,10 +181,10 @@ fn error(components: &mut Components, operation: Operation, status: u16, what: &
         ]);
     }
     if !what.refused.is_empty() {
-        choices.push(components.schema::<refusal::Body<'_>>());
+        choices.push(components.schema::<refusal::RefusalBody<'_>>());
     }
     let mut description = what.description.join("\n");
-    if matches!(operation, Operation::Call(_)) {
+    if matches!(operation, PathGroup::Call(_)) {
         description.push_str("\n\nOr the provider's own answer with this status.");
         choices.push(components.named("ProviderError", schemas::provider_error()));
     }

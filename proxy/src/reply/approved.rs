@@ -1,7 +1,7 @@
 //! The answer to an approved call: the provider's status, headers and body, and Tollgate's headers (specification §4.4
 //! "Approved response", decisions D35, D46, D51).
 
-use super::{Reply, names};
+use super::{EdgeReply, names};
 use crate::upstream::headers::clean_response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -22,7 +22,7 @@ pub struct ApprovalHeaders<'a> {
 
 impl ApprovalHeaders<'_> {
     /// Sets the headers.
-    pub fn set_on(&self, reply: &mut Reply) {
+    pub fn set_on(&self, reply: &mut EdgeReply) {
         let approved = HeaderValue::from_static("approved");
         reply.headers.insert(names::DECISION, approved);
         reply.set(names::ALLOW_ID, self.allow_id);
@@ -38,9 +38,9 @@ impl ApprovalHeaders<'_> {
 }
 
 /// Builds the answer: unchanged except for connection headers and cookies.
-pub fn reply(status: StatusCode, mut headers: HeaderMap, body: Bytes) -> Reply {
+pub fn reply(status: StatusCode, mut headers: HeaderMap, body: Bytes) -> EdgeReply {
     clean_response(&mut headers);
-    Reply {
+    EdgeReply {
         status,
         headers,
         body,

@@ -1,6 +1,6 @@
 //! The answer to a denied call: the same body for every reason (specification "Proxy denial body").
 
-use super::{Reply, names};
+use super::{EdgeReply, names};
 use crate::tables::plans::PlanLimits;
 use domain::denial::{Denial, RATE_RETRY_AFTER_S};
 use domain::money::Nanos;
@@ -33,7 +33,7 @@ pub struct Denied {
 /// A denial: nothing was forwarded and nothing is charged.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Denial)]
-pub(crate) struct Body<'a> {
+pub(crate) struct DenialBody<'a> {
     /// False.
     #[schema(example = false)]
     approved: bool,
@@ -44,14 +44,14 @@ pub(crate) struct Body<'a> {
     /// For people.
     #[schema(example = "This call would push the agent over its daily cap. The day ends at 00:00 UTC.")]
     message: &'a str,
-    error: ErrorBody<'a>,
+    error: DenialError<'a>,
     #[serde(flatten)]
-    plan: Option<PlanBody<'a>>,
+    plan: Option<DenialPlan<'a>>,
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = DenialError)]
-struct ErrorBody<'a> {
+struct DenialError<'a> {
     #[schema(example = "This call would push the agent over its daily cap. The day ends at 00:00 UTC.")]
     message: &'a str,
     #[schema(example = "service_denied")]
@@ -63,7 +63,7 @@ struct ErrorBody<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = DenialPlan)]
-struct PlanBody<'a> {
+struct DenialPlan<'a> {
     /// The account's plan; this and the next three on denials by the plan only.
     #[schema(example = "builder")]
     plan: &'a str,
@@ -91,7 +91,7 @@ impl Denied {
     }
 
     /// Builds the answer.
-    pub fn reply(&self) -> Reply {
+    pub fn reply(&self) -> EdgeReply {
         let Self { denial, id, .. } = self;
         let reason = denial.reason();
         let message = self.message.as_deref().unwrap_or(denial.message());
@@ -99,20 +99,20 @@ impl Denied {
             .plan
             .as_ref()
             .filter(|_| denial.names_plan())
-            .map(|plan| PlanBody {
+            .map(|plan| DenialPlan {
                 plan: &plan.name,
                 limit: limit_text(*denial, &plan.plan),
                 upgrade_to: plan.plan.upgrade_to.as_deref(),
                 upgrade_url: plan.upgrade_url.as_deref(),
             });
-        let error = ErrorBody {
+        let error = DenialError {
             message,
             r#type: "service_denied",
             code: reason,
         };
-        let mut reply = Reply::json(
+        let mut reply = EdgeReply::json(
             denial.status(),
-            &Body {
+            &DenialBody {
                 approved: false,
                 reason,
                 id,

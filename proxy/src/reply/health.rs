@@ -1,7 +1,7 @@
 //! `GET /v1/health` (specification §4.4): whether the edge can decide calls now.
 
-use super::Reply;
-use crate::routes::Offered;
+use super::EdgeReply;
+use crate::routes::OfferedRoutes;
 use serde::Serialize;
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Health)]
-pub(crate) struct Body<'a> {
+pub(crate) struct HealthBody<'a> {
     /// `ok`, or `degraded` when every call is denied.
     #[schema(example = "ok")]
     status: &'static str,
@@ -19,7 +19,7 @@ pub(crate) struct Body<'a> {
     /// `available` or `unavailable`.
     #[schema(example = "available")]
     decisions: &'static str,
-    #[schema(value_type = Vec<String>, example = json!(Offered::default().paths()))]
+    #[schema(value_type = Vec<String>, example = json!(OfferedRoutes::default().paths()))]
     endpoints: Vec<&'static str>,
     /// Whether `stream: true` is accepted (`proxy.streaming`).
     #[schema(example = false)]
@@ -34,13 +34,13 @@ pub(crate) struct Body<'a> {
 
 /// Builds the answer: 200 if calls can be decided, 503 if every call is denied. An unreachable cluster node denies only
 /// the calls of the accounts on it.
-pub fn reply(can_decide: bool, offered: Offered, upstream: &str, latency: Duration) -> Reply {
+pub fn reply(can_decide: bool, offered: OfferedRoutes, upstream: &str, latency: Duration) -> EdgeReply {
     let (code, status, decisions) = if can_decide {
         (200, "ok", "available")
     } else {
         (503, "degraded", "unavailable")
     };
-    let body = Body {
+    let body = HealthBody {
         status,
         fail_closed: true,
         decisions,
@@ -49,5 +49,5 @@ pub fn reply(can_decide: bool, offered: Offered, upstream: &str, latency: Durati
         upstream,
         latency_ms: latency.as_micros() as f64 / 1000.0,
     };
-    Reply::json(code, &body)
+    EdgeReply::json(code, &body)
 }

@@ -1,6 +1,6 @@
 //! `GET /v1/models` and `GET /v1/models/{model}` (decision D39): the models that have a price, in OpenAI's shape.
 
-use super::Reply;
+use super::EdgeReply;
 use super::refusal::{Refusal, RefusalKind};
 use crate::upstream::Upstreams;
 use domain::price::PriceTable;
@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 /// The models that have a price.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Models)]
-pub(crate) struct Body<'a> {
+pub(crate) struct ModelsBody<'a> {
     #[schema(example = "list")]
     object: &'static str,
     data: Vec<Model<'a>>,
@@ -44,10 +44,10 @@ impl<'a> Model<'a> {
 }
 
 /// Answers with all models.
-pub fn reply(prices: &PriceTable, upstreams: &Upstreams) -> Reply {
+pub fn reply(prices: &PriceTable, upstreams: &Upstreams) -> EdgeReply {
     let models = upstreams.priced(prices.models()).into_iter();
     let data = models.map(|(id, provider)| Model::new(id, provider)).collect();
-    Reply::json(200, &Body { object: "list", data })
+    EdgeReply::json(200, &ModelsBody { object: "list", data })
 }
 
 /// Answers with one model, given its percent-encoded name: a listed model, or a snapshot or fine-tuned model that has
@@ -55,14 +55,17 @@ pub fn reply(prices: &PriceTable, upstreams: &Upstreams) -> Reply {
 ///
 /// # Errors
 /// 404 `model_not_found` for any other name.
-pub fn model(prices: &PriceTable, upstreams: &Upstreams, encoded: &str) -> Result<Reply, Refusal> {
+pub fn model(prices: &PriceTable, upstreams: &Upstreams, encoded: &str) -> Result<EdgeReply, Refusal> {
     let name = percent_decode_str(encoded).decode_utf8().ok();
     let upstream = |name: &str| upstreams.choose(name).identity();
     let is_listed = |name: &str| {
         upstreams.has_own_price(name) && prices.entry(&upstream(name).price_name(name)).is_some()
     };
     match name.filter(|name| is_listed(name)) {
-        Some(name) => Ok(Reply::json(200, &Model::new(&name, &upstream(&name).provider))),
+        Some(name) => Ok(EdgeReply::json(
+            200,
+            &Model::new(&name, &upstream(&name).provider),
+        )),
         None => Err(Refusal {
             kind: RefusalKind::ModelNotFound,
             message:

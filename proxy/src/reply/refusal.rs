@@ -3,7 +3,7 @@
 
 mod schema;
 
-use super::{Reply, names};
+use super::{EdgeReply, names};
 use schema::{RefusalCode, RefusalType};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -97,13 +97,13 @@ pub struct Refusal {
 /// An error of the request, or one after the approval, in the form of OpenAI's errors.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Refusal)]
-pub(crate) struct Body<'a> {
-    error: ErrorBody<'a>,
+pub(crate) struct RefusalBody<'a> {
+    error: RefusalError<'a>,
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = RefusalError)]
-struct ErrorBody<'a> {
+struct RefusalError<'a> {
     /// For people; it names the field.
     #[schema(example = "model is required.")]
     message: &'a str,
@@ -127,15 +127,15 @@ impl Refusal {
     }
 
     /// Builds the answer.
-    pub fn reply(&self) -> Reply {
+    pub fn reply(&self) -> EdgeReply {
         let Self { kind, message, param } = self;
-        let error = ErrorBody {
+        let error = RefusalError {
             message,
             r#type: kind.kind(),
             param: param.as_deref(),
             code: kind.code(),
         };
-        let mut reply = Reply::json(kind.status(), &Body { error });
+        let mut reply = EdgeReply::json(kind.status(), &RefusalBody { error });
         if matches!(
             kind,
             RefusalKind::UpstreamUnreachable | RefusalKind::UpstreamTimeout | RefusalKind::IpBlocked

@@ -33,7 +33,7 @@ use crate::provider_keys::ProviderKeys;
 use crate::readiness::Readiness;
 use crate::refused_accounts::RefusedAccounts;
 use crate::retry_queue::RetryQueue;
-use crate::routes::Offered;
+use crate::routes::OfferedRoutes;
 use crate::store_health::StoreHealth;
 use crate::tables;
 use crate::tables::plans::PlanTable;
@@ -238,9 +238,9 @@ impl Components {
         }
     }
 
-    fn offered(&self) -> Offered {
+    fn offered(&self) -> OfferedRoutes {
         let proxy = &self.settings.proxy;
-        Offered {
+        OfferedRoutes {
             streaming: proxy.streaming,
             responses: proxy.responses,
             embeddings: proxy.embeddings,

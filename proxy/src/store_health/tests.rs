@@ -1,6 +1,6 @@
 //! Tests of the checks: when the store may be used, and when it is checked.
 
-use crate::fixture::{EPOCH, Fixture, Reply, full, info, record, sealed_record};
+use crate::fixture::{EPOCH, Fixture, StoreReaction, full, info, record, sealed_record};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -14,7 +14,7 @@ async fn a_reachable_safe_known_store_is_ready() {
     health.check().await;
     assert!(health.is_ready());
     assert_eq!(health.reason(), None);
-    fixture.on_command(|_| Some(Reply::Close));
+    fixture.on_command(|_| Some(StoreReaction::Close));
     health.check().await;
     assert!(!health.is_ready() && says("the store did not answer: "), "away");
     fixture.on_command(|command| (command[0] == "INFO").then(|| info(1)));
@@ -90,7 +90,7 @@ async fn a_connection_that_breaks_during_a_check_requires_another() {
         let until = Arc::clone(&resume);
         fixture.on_command(move |command| {
             let is_first = command[0] == "INFO" && !std::mem::replace(&mut is_held, true);
-            is_first.then(|| Reply::After(Arc::clone(&until)))
+            is_first.then(|| StoreReaction::After(Arc::clone(&until)))
         });
         let health = Arc::clone(&fixture.health);
         let checking = tokio::spawn(async move {
@@ -134,14 +134,14 @@ async fn the_ledger_is_the_one_that_the_store_is_now() {
     assert_eq!(health.read_ledger().await.unwrap().epoch, "another");
     assert!(!health.is_same_ledger(&ledger).await);
     // The store has no record.
-    fixture.on_command(|command| (command[0] == "HGETALL").then(|| Reply::Raw("*0\r\n".to_owned())));
+    fixture.on_command(|command| (command[0] == "HGETALL").then(|| StoreReaction::Raw("*0\r\n".to_owned())));
     assert!(health.read_ledger().await.is_none());
 }
 
 #[tokio::test]
 async fn a_store_without_a_record_is_not_examined_further() {
     let fixture = Fixture::new().await;
-    fixture.on_command(|command| (command[0] == "HGETALL").then(|| Reply::Raw("*0\r\n".to_owned())));
+    fixture.on_command(|command| (command[0] == "HGETALL").then(|| StoreReaction::Raw("*0\r\n".to_owned())));
     fixture.health.check().await;
     assert!(!fixture.health.is_ready());
     assert_eq!(fixture.count("INFO"), 0);
@@ -152,14 +152,14 @@ const CALLS: usize = 50;
 
 /// Returns the outcome of [`CALLS`] concurrent calls after a lost connection, and the number of full checks that
 /// they made. The store replies to the first check once all calls wait for it, with `reply` if there is one.
-async fn after_a_lost_connection(reply: Option<Reply>) -> (Vec<bool>, usize) {
+async fn after_a_lost_connection(reply: Option<StoreReaction>) -> (Vec<bool>, usize) {
     let fixture = Fixture::new().await;
     assert!(fixture.health.is_trusted().await);
     let resume = Arc::new(Notify::new());
     let until = Arc::clone(&resume);
     let mut is_held = false;
     fixture.on_command(move |command| match command[0].as_str() {
-        "HGETALL" if !std::mem::replace(&mut is_held, true) => Some(Reply::After(Arc::clone(&until))),
+        "HGETALL" if !std::mem::replace(&mut is_held, true) => Some(StoreReaction::After(Arc::clone(&until))),
         "INFO" => reply.clone(),
         _ => None,
     });
@@ -191,7 +191,7 @@ async fn calls_that_waited_for_a_check_that_failed_are_refused() {
         after_a_lost_connection(Some(info(1))).await,
         (vec![false; CALLS], 1)
     );
-    let gone = after_a_lost_connection(Some(Reply::Raw("-ERR broken\r\n".to_owned()))).await;
+    let gone = after_a_lost_connection(Some(StoreReaction::Raw("-ERR broken\r\n".to_owned()))).await;
     assert_eq!(gone, (vec![false; CALLS], 1));
 }
 
@@ -213,7 +213,7 @@ async fn a_call_waits_for_the_check_of_another_no_longer_than_its_bound() {
 #[tokio::test]
 async fn a_check_that_is_given_up_blocks_no_other() {
     let fixture = Fixture::new().await;
-    fixture.on_command(|command| (command[0] == "INFO").then(|| Reply::After(Arc::default())));
+    fixture.on_command(|command| (command[0] == "INFO").then(|| StoreReaction::After(Arc::default())));
     let health = Arc::clone(&fixture.health);
     let checking = tokio::spawn(async move { health.is_trusted().await });
     fixture.wait_for("INFO").await;

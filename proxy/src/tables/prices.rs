@@ -148,7 +148,7 @@ fn merged(file: &PriceTable, overlay: Option<&str>) -> Result<PriceTable, BadSet
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Fixture, Reply, text};
+    use crate::fixture::{Fixture, StoreReaction, text};
 
     const EXPENSIVE: &str = r#"{"models":{"gpt-4o":{"rates":{"standard":{"input":"250","output":"1000"}}}}}"#;
 
@@ -156,7 +156,7 @@ mod tests {
     async fn rereading_the_file_does_not_make_imported_prices_known() {
         let fixture = Fixture::new().await;
         let prices = &fixture.prices;
-        fixture.on_command(|command| (command[0] == "GET").then_some(Reply::Close));
+        fixture.on_command(|command| (command[0] == "GET").then_some(StoreReaction::Close));
         prices.reread(Ok(PriceTable::builtin().unwrap())).await;
         assert!(!prices.are_known());
         assert!(!prices.are_known_now().await);
@@ -174,7 +174,7 @@ mod tests {
         prices.refresh().await;
         let imported = version();
         assert!(prices.are_known() && imported != file);
-        fixture.on_command(|command| (command[0] == "GET").then_some(Reply::Close));
+        fixture.on_command(|command| (command[0] == "GET").then_some(StoreReaction::Close));
         prices.reread(Ok(PriceTable::builtin().unwrap())).await;
         assert_eq!(version(), imported);
         prices.reread(Err(BadSettings("bad".to_owned()))).await;

@@ -2,10 +2,10 @@
 
 use super::connection_budget::ConnectionBudget;
 use super::headers::{ForwardList, HeaderLines};
-use super::identity::Identity;
+use super::identity::UpstreamIdentity;
 use super::idle::{Idle, SWEEP_EVERY};
 use super::sent_body::SentBody;
-use super::target::{RESOLVE_EVERY, Target};
+use super::target::{RESOLVE_EVERY, UpstreamTarget};
 use http::HeaderMap;
 use pingora::connectors::{ConnectorOptions, TransportConnector};
 use settings::ca_file;
@@ -19,10 +19,10 @@ use tokio::time::interval;
 
 /// Client of a provider: identity, address, TLS settings and connection pool.
 pub struct Upstream {
-    identity: Identity,
+    identity: UpstreamIdentity,
     pub(super) connector: TransportConnector,
     pub(super) idle: Arc<Idle>,
-    pub(super) target: Target,
+    pub(super) target: UpstreamTarget,
     pub(super) deadlines: Deadlines,
     pub(super) max_response_bytes: usize,
     forward_list: ForwardList,
@@ -68,12 +68,12 @@ impl Upstream {
     /// # Errors
     /// One line that names the setting.
     pub fn new(
-        identity: Identity,
+        identity: UpstreamIdentity,
         settings: &ClientSettings<'_>,
         budget: ConnectionBudget,
     ) -> Result<Self, String> {
         let section = identity.section();
-        let target = Target::parse(&section, settings.base_url)?;
+        let target = UpstreamTarget::parse(&section, settings.base_url)?;
         // The connector's own pool stays empty.
         let mut options = ConnectorOptions::new(1);
         let trusted = ca_file::read(&section, settings.ca_file);
@@ -93,7 +93,7 @@ impl Upstream {
         })
     }
 
-    pub const fn identity(&self) -> &Identity {
+    pub const fn identity(&self) -> &UpstreamIdentity {
         &self.identity
     }
 
@@ -112,7 +112,7 @@ impl Upstream {
     }
 
     #[cfg(test)]
-    pub const fn target(&self) -> &Target {
+    pub const fn target(&self) -> &UpstreamTarget {
         &self.target
     }
 

@@ -1,7 +1,7 @@
 //! The exchange with the provider: one request and the complete answer, under one deadline, without retries.
 
 use super::client::{Deadlines, Upstream};
-use super::failure::{BreakOff, Failure, NoAnswer, bad_answer, lost};
+use super::failure::{BreakOff, NoAnswer, UpstreamFailure, bad_answer, lost};
 use super::headers::AuthorizedHeaders;
 use super::open::OpenExchange;
 use super::stream::AnswerStream;
@@ -48,7 +48,7 @@ impl Upstream {
         };
         timeout_at(deadline, pin!(attempt))
             .await
-            .unwrap_or(Err(Failure::Timeout.into()))
+            .unwrap_or(Err(UpstreamFailure::Timeout.into()))
     }
 
     /// Like [`exchange`](Self::exchange), for a request for server-sent events. If the provider sends events, returns
@@ -73,7 +73,7 @@ impl Upstream {
             whole, stream_head, ..
         } = self.deadlines;
         let begun = timeout_at(began + stream_head, pin!(begun)).await;
-        let (open, status, headers) = begun.unwrap_or(Err(Failure::LateHead.into()))?;
+        let (open, status, headers) = begun.unwrap_or(Err(UpstreamFailure::LateHead.into()))?;
         if AnswerStream::is_stream(status, &headers) {
             let stream = AnswerStream::new(open, began, status, headers);
             return Ok(ProviderAnswer::Stream(Box::new(stream)));
@@ -81,7 +81,9 @@ impl Upstream {
         // At least the deadline of the head: otherwise an answer with a late head would have no time left.
         let deadline = began + whole.max(stream_head);
         let rest = timeout_at(deadline, pin!(self.read_rest(open, status, headers))).await;
-        Ok(ProviderAnswer::Whole(rest.unwrap_or(Err(Failure::Timeout))?))
+        Ok(ProviderAnswer::Whole(
+            rest.unwrap_or(Err(UpstreamFailure::Timeout))?,
+        ))
     }
 
     /// Reads the body of an answer whose head was read, and keeps the connection.
@@ -90,10 +92,10 @@ impl Upstream {
         mut open: Box<OpenExchange>,
         status: StatusCode,
         headers: HeaderMap,
-    ) -> Result<ReceivedAnswer, Failure> {
+    ) -> Result<ReceivedAnswer, UpstreamFailure> {
         let body = self.read_body(&mut open.session, &headers).await?;
         if open.broke_off() {
-            return Err(Failure::Unreachable(BreakOff::Body));
+            return Err(UpstreamFailure::Unreachable(BreakOff::Body));
         }
         open.keep().await;
         Ok(ReceivedAnswer {
@@ -104,7 +106,11 @@ impl Upstream {
     }
 
     /// Reads the whole body. A body that arrives in one piece is not copied.
-    async fn read_body(&self, session: &mut HttpSession, headers: &HeaderMap) -> Result<Bytes, Failure> {
+    async fn read_body(
+        &self,
+        session: &mut HttpSession,
+        headers: &HeaderMap,
+    ) -> Result<Bytes, UpstreamFailure> {
         let mut first_piece = Bytes::new();
         let mut buffer = BytesMut::new();
         let mut length = 0_usize;
@@ -139,7 +145,7 @@ impl Upstream {
 }
 
 /// Reads the final head, after interim ones.
-async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap), Failure> {
+async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap), UpstreamFailure> {
     for _ in 0..=INTERIM_MAX {
         session
             .read_response()

@@ -11,18 +11,18 @@ pub enum NoAnswer {
     /// its connections in use.
     NotSent,
     /// The provider may have processed the request.
-    Failed(Failure),
+    Failed(UpstreamFailure),
 }
 
-impl From<Failure> for NoAnswer {
-    fn from(failure: Failure) -> Self {
+impl From<UpstreamFailure> for NoAnswer {
+    fn from(failure: UpstreamFailure) -> Self {
         Self::Failed(failure)
     }
 }
 
 /// Why there is no answer to a request that may have been sent.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum UpstreamFailure {
     /// The provider was not reached, the connection broke, or the answer is cut off or malformed.
     #[error("the provider could not be reached or broke off: {0}")]
     Unreachable(BreakOff),
@@ -73,8 +73,8 @@ impl fmt::Display for BreakOff {
 }
 
 /// Creates the failure by an answer that this edge does not accept.
-pub const fn bad_answer(why: &'static str) -> Failure {
-    Failure::Unreachable(BreakOff::BadAnswer(why))
+pub const fn bad_answer(why: &'static str) -> UpstreamFailure {
+    UpstreamFailure::Unreachable(BreakOff::BadAnswer(why))
 }
 
 /// Distinguishes a failure to connect that this machine causes from one on the way to the provider.
@@ -108,9 +108,9 @@ fn local_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error>
 }
 
 /// Logs the cause. It may quote the provider, so it is not passed on.
-pub(super) fn lost(at: BreakOff, error: &pingora::Error) -> Failure {
+pub(super) fn lost(at: BreakOff, error: &pingora::Error) -> UpstreamFailure {
     tracing::warn!(upstream.stage = at.as_str(), upstream.error = ?error.etype(), "the provider could not be reached");
-    Failure::Unreachable(at)
+    UpstreamFailure::Unreachable(at)
 }
 
 #[cfg(test)]
@@ -143,14 +143,17 @@ mod tests {
         ] {
             let failure = not_connected(&wrapped(code));
             assert!(
-                matches!(failure, NoAnswer::Failed(Failure::Unreachable(BreakOff::Connect))),
+                matches!(
+                    failure,
+                    NoAnswer::Failed(UpstreamFailure::Unreachable(BreakOff::Connect))
+                ),
                 "{code}: {failure:?}"
             );
         }
         let no_system = pingora::Error::explain(ConnectRefused, "no");
         assert!(matches!(
             not_connected(&no_system),
-            NoAnswer::Failed(Failure::Unreachable(BreakOff::Connect))
+            NoAnswer::Failed(UpstreamFailure::Unreachable(BreakOff::Connect))
         ));
     }
 }

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// Paths of the endpoints, including the path of the base URL.
 #[derive(Debug)]
-pub struct Paths {
+pub struct EndpointPaths {
     /// Chat completions.
     pub chat: PathTemplate,
     /// Responses.
@@ -21,7 +21,7 @@ pub struct Paths {
 
 /// Settings of an upstream except its connections.
 #[derive(Debug)]
-pub struct Identity {
+pub struct UpstreamIdentity {
     /// Name of a section `[upstreams.<name>]`; `None` for `[upstream]`.
     pub name: Option<String>,
     /// Provider; the agent's key of this provider is sent. Also the label of metrics.
@@ -31,7 +31,7 @@ pub struct Identity {
     /// Form in which the key is sent.
     pub auth: Auth,
     /// Paths of the endpoints.
-    pub paths: Paths,
+    pub paths: EndpointPaths,
     /// Precedes the name of a model in the price table.
     pub price_prefix: String,
     /// Whether the cost that the provider reports is charged if it exceeds the cost by the price table.
@@ -44,7 +44,7 @@ pub struct Identity {
     pub stream_usage: StreamUsage,
 }
 
-impl Identity {
+impl UpstreamIdentity {
     /// Creates the identity of `[upstream]`.
     pub fn default_upstream(settings: &UpstreamSettings) -> Self {
         let path = |path: &str| PathTemplate::fixed(path.to_owned()).under(base_path(&settings.base_url));
@@ -53,7 +53,7 @@ impl Identity {
             provider: settings.provider.clone(),
             index: 0,
             auth: Auth::Bearer,
-            paths: Paths {
+            paths: EndpointPaths {
                 chat: path("/chat/completions"),
                 responses: path("/responses"),
                 embeddings: path("/embeddings"),
@@ -74,7 +74,7 @@ impl Identity {
             provider: settings.name.clone(),
             index,
             auth: settings.auth,
-            paths: Paths {
+            paths: EndpointPaths {
                 chat: path(&settings.chat_path),
                 responses: path(&settings.responses_path),
                 embeddings: path(&settings.embeddings_path),
@@ -162,8 +162,8 @@ mod tests {
         let text = "[upstream]\nbase_url = \"https://a/v1/\"\n[upstreams.azure]\nbase_url = \"https://b/x\"\n\
             models = [\"*\"]\nchat_path = \"/{model}/c\"\nquery = \"q=1\"\nusage_tokens_max = 7\n";
         let settings = settings::load_from(Some(text), std::iter::empty()).unwrap();
-        let default = Identity::default_upstream(&settings.upstream);
-        let Paths {
+        let default = UpstreamIdentity::default_upstream(&settings.upstream);
+        let EndpointPaths {
             chat,
             responses,
             embeddings,
@@ -175,8 +175,8 @@ mod tests {
             ("upstream".into(), "m".into())
         );
         assert!(default.reports_tier());
-        let azure = Identity::named(&settings.upstreams.all()[0], 1);
-        let Paths {
+        let azure = UpstreamIdentity::named(&settings.upstreams.all()[0], 1);
+        let EndpointPaths {
             chat,
             responses,
             embeddings,
@@ -188,13 +188,13 @@ mod tests {
             ("upstreams.azure".into(), "azure/m".into())
         );
         assert!(!azure.reports_tier());
-        let bound = |identity: &Identity| identity.usage_reader(Endpoint::Embeddings).tokens_max;
+        let bound = |identity: &UpstreamIdentity| identity.usage_reader(Endpoint::Embeddings).tokens_max;
         assert_eq!([bound(&default), bound(&azure)], [USAGE_TOKENS_MAX, 7]);
         // The record of a call names a prefix from which its upstream's name does not follow.
         let notable = |prefix: &str| {
             let mut settings = settings.upstreams.all()[0].clone();
             settings.price_prefix = prefix.to_owned();
-            let identity = Identity::named(&settings, 1);
+            let identity = UpstreamIdentity::named(&settings, 1);
             identity.notable_price_prefix().map(str::to_owned)
         };
         assert_eq!((default.notable_price_prefix(), notable("azure/")), (None, None));

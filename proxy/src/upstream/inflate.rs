@@ -2,7 +2,7 @@
 //! a stream that cannot be read cannot be settled.
 
 use super::encoding::Encoding;
-use super::failure::{BreakOff, Failure};
+use super::failure::{BreakOff, UpstreamFailure};
 use bytes::{Buf, Bytes};
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
 use std::io::{self, Write};
@@ -44,8 +44,8 @@ impl Inflater {
     /// Decodes the next bytes; `None` if more compressed bytes are needed.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] if the bytes are not in this encoding.
-    pub(super) fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+    /// [`UpstreamFailure::Unreachable`] if the bytes are not in this encoding.
+    pub(super) fn next(&mut self) -> Result<Option<Bytes>, UpstreamFailure> {
         while !self.compressed.is_empty() {
             let some = &self.compressed[..self.compressed.len().min(DECODED_AT_ONCE)];
             let decoded = match &mut self.decoder {
@@ -54,7 +54,7 @@ impl Inflater {
                     decode(decoder, some).map(|()| std::mem::take(decoder.get_mut()))
                 }
             };
-            let broken = Failure::Unreachable(BreakOff::BadAnswer("its encoding is broken"));
+            let broken = UpstreamFailure::Unreachable(BreakOff::BadAnswer("its encoding is broken"));
             let decoded = decoded.map_err(|_error| broken)?;
             self.compressed.advance(some.len());
             if !decoded.is_empty() {
@@ -77,7 +77,7 @@ mod tests {
     use flate2::Compression;
     use flate2::write::{GzEncoder, ZlibEncoder};
 
-    fn all(encoding: &str, pieces: &[&[u8]]) -> Result<Vec<u8>, Failure> {
+    fn all(encoding: &str, pieces: &[&[u8]]) -> Result<Vec<u8>, UpstreamFailure> {
         let encoding = Encoding::parse(Some(encoding.as_bytes())).unwrap();
         let mut inflater = Inflater::new(encoding).unwrap();
         let mut plain = Vec::new();

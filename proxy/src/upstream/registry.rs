@@ -2,7 +2,7 @@
 
 use super::client::{ClientSettings, Deadlines, Upstream};
 use super::connection_budget::ConnectionBudget;
-use super::identity::Identity;
+use super::identity::UpstreamIdentity;
 use settings::upstreams::NamedUpstreams;
 use settings::{ProxySettings, Settings};
 use std::sync::Arc;
@@ -40,12 +40,12 @@ impl Upstreams {
         let (default, named) = (&settings.upstream, settings.upstreams.all());
         let proxy = &settings.proxy;
         let mut budgets = ConnectionBudget::divide(connections_max, named.len() + 1);
-        let mut client = |identity: Identity, settings: ClientSettings<'_>| match budgets.next() {
+        let mut client = |identity: UpstreamIdentity, settings: ClientSettings<'_>| match budgets.next() {
             Some(budget) => Upstream::new(identity, &settings, budget).map(Arc::new),
             None => Err(format!("`{}` has no connections", identity.section())),
         };
         let default_client = client(
-            Identity::default_upstream(default),
+            UpstreamIdentity::default_upstream(default),
             ClientSettings {
                 base_url: &default.base_url,
                 ca_file: &default.ca_file,
@@ -66,7 +66,7 @@ impl Upstreams {
                 forward_headers: &upstream.forward_headers,
                 max_response_bytes: default.max_response_bytes,
             };
-            client(Identity::named(upstream, at + 1), client_settings)
+            client(UpstreamIdentity::named(upstream, at + 1), client_settings)
         });
         Ok(Self {
             named: clients.collect::<Result<_, _>>()?,

@@ -1,11 +1,11 @@
 //! Sends the request to the provider, over an idle connection or a new one.
 
 use super::client::Upstream;
-use super::failure::{BreakOff, Failure, NoAnswer, not_connected};
+use super::failure::{BreakOff, NoAnswer, UpstreamFailure, not_connected};
 use super::headers::AuthorizedHeaders;
 use super::idle::Connected;
 use super::open::{OpenExchange, Transfer};
-use super::target::Target;
+use super::target::UpstreamTarget;
 use bytes::{Buf, Bytes};
 use futures::future::join;
 use pingora::protocols::Stream;
@@ -38,7 +38,7 @@ impl Upstream {
         mut body: Bytes,
         held: impl Send + 'static,
     ) -> Result<Box<OpenExchange>, NoAnswer> {
-        let unresolved = Failure::Unreachable(BreakOff::Resolve);
+        let unresolved = UpstreamFailure::Unreachable(BreakOff::Resolve);
         let peer = self.target.peer().ok_or(unresolved)?;
         let idle = self.idle.take(&peer);
         self.connected[usize::from(idle.is_some())].fetch_add(1, Ordering::Relaxed);
@@ -81,7 +81,7 @@ impl Upstream {
 
     /// Makes one attempt. If it fails, the next call uses another address of the provider.
     async fn connect(&self, peer: &HttpPeer) -> Result<Stream, NoAnswer> {
-        let mut attempt = Attempt {
+        let mut attempt = ConnectAttempt {
             target: &self.target,
             peer,
             is_at_fault: true,
@@ -94,14 +94,14 @@ impl Upstream {
 }
 
 /// An attempt to connect. A deadline drops it.
-struct Attempt<'a> {
-    target: &'a Target,
+struct ConnectAttempt<'a> {
+    target: &'a UpstreamTarget,
     peer: &'a HttpPeer,
     /// Whether the address is left: no connection was made, and this machine does not lack anything.
     is_at_fault: bool,
 }
 
-impl Drop for Attempt<'_> {
+impl Drop for ConnectAttempt<'_> {
     fn drop(&mut self) {
         if self.is_at_fault {
             self.target.leave(self.peer);
@@ -275,7 +275,7 @@ mod tests {
         assert!(
             matches!(
                 failed,
-                Err(NoAnswer::Failed(Failure::Unreachable(BreakOff::Connect)))
+                Err(NoAnswer::Failed(UpstreamFailure::Unreachable(BreakOff::Connect)))
             ),
             "one attempt in each call"
         );
@@ -303,7 +303,9 @@ mod tests {
         assert!(
             matches!(
                 failed,
-                Ok(Err(NoAnswer::Failed(Failure::Unreachable(BreakOff::Connect))))
+                Ok(Err(NoAnswer::Failed(UpstreamFailure::Unreachable(
+                    BreakOff::Connect
+                ))))
             ),
             "within the deadline of a connection"
         );

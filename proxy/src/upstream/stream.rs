@@ -1,7 +1,7 @@
 //! A streamed answer of server-sent events, read piece by piece.
 
 use super::encoding::{self, Encoding};
-use super::failure::{BreakOff, Failure, lost};
+use super::failure::{BreakOff, UpstreamFailure, lost};
 use super::inflate::Inflater;
 use super::open::OpenExchange;
 use bytes::Bytes;
@@ -66,8 +66,8 @@ impl AnswerStream {
     /// future was dropped.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`]: the provider broke off, or its encoding is broken.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+    /// [`UpstreamFailure::Unreachable`]: the provider broke off, or its encoding is broken.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, UpstreamFailure> {
         loop {
             if let Some(inflater) = &mut self.inflater
                 && let Some(plain) = inflater.next()?
@@ -81,7 +81,7 @@ impl AnswerStream {
             let piece = piece.map_err(|error| lost(BreakOff::Body, &error))?;
             self.is_at_end = piece.is_none();
             if self.is_at_end && self.open.broke_off() {
-                return Err(Failure::Unreachable(BreakOff::Body));
+                return Err(UpstreamFailure::Unreachable(BreakOff::Body));
             }
             match (piece, &mut self.inflater) {
                 (Some(piece), None) if !piece.is_empty() => return Ok(Some(piece)),

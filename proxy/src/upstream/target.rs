@@ -23,7 +23,7 @@ const ADDRESSES_MAX: usize = 16;
 
 /// The provider's address.
 #[derive(Debug)]
-pub struct Target {
+pub struct UpstreamTarget {
     /// Whether to use TLS.
     pub tls: bool,
     /// Host name, which the certificate must contain. Never empty: an empty name would turn verification off.
@@ -39,7 +39,7 @@ pub struct Target {
     addresses: Mutex<Vec<SocketAddr>>,
 }
 
-impl Target {
+impl UpstreamTarget {
     /// Parses the `base_url` of a section of the settings.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn an_address_that_is_still_found_stays_in_use() {
-        let target = Target::parse("upstream", "https://api.example.com/v1/").unwrap();
+        let target = UpstreamTarget::parse("upstream", "https://api.example.com/v1/").unwrap();
         let address = |last: u8| SocketAddr::from(([203, 0, 113, last], 443));
         let after = |found: &[u8]| {
             target.choose(found.iter().map(|last| address(*last)));
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn failures_go_round_through_all_addresses() {
-        let target = Target::parse("upstream", "https://api.example.com/v1/").unwrap();
+        let target = UpstreamTarget::parse("upstream", "https://api.example.com/v1/").unwrap();
         let address = |last: u8| SocketAddr::from(([203, 0, 113, last], 443));
         let current = || target.peer().unwrap();
         let is_at = |last: u8| target.address() == Some(address(last));
@@ -185,7 +185,7 @@ mod tests {
         target.choose([address(2)].into_iter());
         target.leave(&current());
         assert!(is_at(2), "the only one");
-        let literal = Target::parse("upstream", "http://127.0.0.1:8090").unwrap();
+        let literal = UpstreamTarget::parse("upstream", "http://127.0.0.1:8090").unwrap();
         let only = literal.peer().unwrap();
         literal.leave(&only);
         assert_eq!(literal.address(), only._address.as_inet().copied());
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_name_has_a_bounded_number_of_addresses() {
-        let target = Target::parse("upstream", "https://api.example.com/v1/").unwrap();
+        let target = UpstreamTarget::parse("upstream", "https://api.example.com/v1/").unwrap();
         let many = (0..=ADDRESSES_MAX).map(|last| SocketAddr::from(([203, 0, 113, last as u8], 443)));
         target.choose(many.clone().take(ADDRESSES_MAX));
         assert_eq!(target.addresses.lock().len(), ADDRESSES_MAX);
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn base_urls_are_parsed() {
-        let parse = |base_url| Target::parse("upstreams.azure", base_url);
+        let parse = |base_url| UpstreamTarget::parse("upstreams.azure", base_url);
         let target = parse("https://api.example.com/v1/").unwrap();
         assert!(target.tls);
         assert_eq!((target.host.as_str(), target.port), ("api.example.com", 443));

@@ -55,7 +55,7 @@ struct UsageFields<'a, U> {
 /// The keys of an answer that are told apart.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
-enum Field {
+enum AnswerKey {
     Usage,
     ServiceTier,
     #[serde(other)]
@@ -80,9 +80,9 @@ impl<'de, U: Deserialize<'de>> Deserialize<'de> for UsageFields<'de, U> {
                 };
                 while let Some(field) = map.next_key()? {
                     fields.is_ambiguous |= match field {
-                        Field::Usage => fields.usage.replace(map.next_value()?).is_some(),
-                        Field::ServiceTier => fields.service_tier.replace(map.next_value()?).is_some(),
-                        Field::Other => {
+                        AnswerKey::Usage => fields.usage.replace(map.next_value()?).is_some(),
+                        AnswerKey::ServiceTier => fields.service_tier.replace(map.next_value()?).is_some(),
+                        AnswerKey::Other => {
                             map.next_value::<IgnoredAny>()?;
                             false
                         }

@@ -2,7 +2,7 @@
 //! (specification §4.4).
 
 use super::encoding::{self, NotDecoded};
-use super::failure::{Failure, bad_answer};
+use super::failure::{UpstreamFailure, bad_answer};
 use super::redact::{self, headers_with};
 use super::sent_key::{SentKey, WholeKey};
 use super::stream::has_events;
@@ -43,7 +43,7 @@ pub struct WholeAnswer {
 
 /// Facts about an answer that are known before it arrives.
 #[derive(Debug, Clone, Copy)]
-pub struct Expected {
+pub struct ExpectedAnswer {
     /// The rules by which its usage is read.
     pub usage: UsageReader,
     /// Longest body without compression, in bytes.
@@ -62,7 +62,7 @@ impl ReceivedAnswer {
     ///
     /// # Errors
     /// The decoded body of a success is longer than expected.
-    pub fn inspect(self, sent_key: &str, expected: Expected) -> Result<WholeAnswer, Failure> {
+    pub fn inspect(self, sent_key: &str, expected: ExpectedAnswer) -> Result<WholeAnswer, UpstreamFailure> {
         let Self {
             status,
             headers,
@@ -111,7 +111,7 @@ impl ReceivedAnswer {
     }
 }
 
-impl Expected {
+impl ExpectedAnswer {
     /// Reads the usage in a successful answer; `None` if it cannot be read.
     fn read(self, headers: &HeaderMap, plain: &Bytes) -> Option<Reported> {
         match has_events(headers) {
@@ -149,7 +149,7 @@ mod tests {
 
     const KEY: &str = "gsk_Zk3vB8qLr1Tn6XwY0pAe";
     const BYTES_MAX: usize = 1000;
-    const EXPECTED: Expected = Expected {
+    const EXPECTED: ExpectedAnswer = ExpectedAnswer {
         usage: UsageReader {
             endpoint: Endpoint::Chat,
             cost_counts: false,

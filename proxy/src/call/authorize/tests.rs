@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::call::hold::hold_name;
-use crate::fixture::{Fixture, Reply, text};
+use crate::fixture::{Fixture, StoreReaction, text};
 use store::call::authorize::AUTHORIZE;
 
 /// Executes the script for a request that is only counted.
@@ -29,7 +29,7 @@ async fn another_plan_is_sent_again_and_not_for_ever() {
 /// A request that is only counted cannot have been charged, so there is no void.
 #[tokio::test]
 async fn a_lost_reply_to_a_request_without_a_charge_is_not_voided() {
-    let fixture = Fixture::with_decision(Reply::Close).await;
+    let fixture = Fixture::with_decision(StoreReaction::Close).await;
     assert!(authorized(&fixture).await.is_err());
     assert_eq!(fixture.retry_queue.len(), 0);
 }

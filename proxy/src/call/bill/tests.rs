@@ -50,7 +50,7 @@ fn read(body: &str) -> Option<Reported> {
     READER.read(body.as_bytes())
 }
 
-fn answer(status: u16, body: &str) -> Result<WholeAnswer, Failure> {
+fn answer(status: u16, body: &str) -> Result<WholeAnswer, UpstreamFailure> {
     Ok(WholeAnswer {
         status: StatusCode::from_u16(status).unwrap(),
         headers: HeaderMap::new(),
@@ -62,7 +62,7 @@ fn answer(status: u16, body: &str) -> Result<WholeAnswer, Failure> {
 /// 9 tokens of 2 and 12 of 10 USD a million.
 const USAGE: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
 
-fn bill(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> (Nanos, HoldOutcome) {
+fn bill(request: &CallRequest, answer: &Result<WholeAnswer, UpstreamFailure>) -> (Nanos, HoldOutcome) {
     let bill = Bill::from_whole(request, ESTIMATE, answer);
     (bill.cost, bill.outcome)
 }
@@ -149,7 +149,10 @@ fn a_client_error_costs_nothing_and_every_other_failure_the_estimate() {
     for status in [300, 302, 399, 500, 503, 599] {
         assert_eq!(bill(&request(), &answer(status, USAGE)), ESTIMATED, "{status}");
     }
-    for failure in [Failure::Timeout, Failure::Unreachable(BreakOff::Connect)] {
+    for failure in [
+        UpstreamFailure::Timeout,
+        UpstreamFailure::Unreachable(BreakOff::Connect),
+    ] {
         assert_eq!(bill(&request(), &Err(failure)), ESTIMATED);
     }
 }
@@ -198,7 +201,7 @@ fn the_larger_of_the_table_and_of_a_reported_cost_is_charged_where_that_counts()
         upstream: crate::fixture::upstream_of("[upstream]\nreported_cost = true\n"),
         ..request()
     };
-    let usage = |cost: &str| -> Result<WholeAnswer, Failure> {
+    let usage = |cost: &str| -> Result<WholeAnswer, UpstreamFailure> {
         let body = format!(r#"{{"usage":{{"prompt_tokens":9,"completion_tokens":12,"cost":{cost}}}}}"#);
         let mut answer = answer(200, "").unwrap();
         answer.reported = read(&body);
@@ -252,14 +255,17 @@ fn only_the_usage_of_a_success_is_measured() {
             answer(500, USAGE),
             "chat.completions,0,,,,,812,,completed,0,status=500",
         ),
-        (Err(Failure::Timeout), "chat.completions,0,,,,,812,,completed,0"),
+        (
+            Err(UpstreamFailure::Timeout),
+            "chat.completions,0,,,,,812,,completed,0",
+        ),
     ] {
         assert_eq!(word_of(&request(), &answer), word);
     }
 }
 
 /// Returns the measurements of a call with this answer in the audit trail.
-fn word_of(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> String {
+fn word_of(request: &CallRequest, answer: &Result<WholeAnswer, UpstreamFailure>) -> String {
     let bill = Bill::from_whole(request, ESTIMATE, answer);
     let exchange = EndedExchange {
         end: CallEnd::Completed,
@@ -272,7 +278,7 @@ fn word_of(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> Stri
 }
 
 /// Returns the details in the measurements; empty for an ordinary call.
-fn details(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> String {
+fn details(request: &CallRequest, answer: &Result<WholeAnswer, UpstreamFailure>) -> String {
     let word = word_of(request, answer);
     let (_, details) = word.split_once(",completed,0").unwrap();
     details.to_owned()

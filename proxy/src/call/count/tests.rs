@@ -1,7 +1,7 @@
 //! Tests of [`super`].
 
 use super::*;
-use crate::fixture::{Fixture, Reply, runs, text};
+use crate::fixture::{Fixture, StoreReaction, runs, text};
 use domain::denial::Denial;
 use store::call::authorize::AUTHORIZE;
 
@@ -11,7 +11,7 @@ async fn fixture(decision: &'static str, is_active: bool, requests: u64) -> Fixt
     fixture.on_command(move |command| match command[0].as_str() {
         "ZSCORE" => is_active
             .then(|| text("1"))
-            .or(Some(Reply::Raw("$-1\r\n".to_owned()))),
+            .or(Some(StoreReaction::Raw("$-1\r\n".to_owned()))),
         "GET" => Some(text(&requests.to_string())),
         _ => runs(command, &AUTHORIZE).then(|| text(decision)),
     });

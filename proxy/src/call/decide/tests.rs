@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::call::denials::window;
-use crate::fixture::{ESTIMATE, Fixture, Reply, runs, text};
+use crate::fixture::{ESTIMATE, Fixture, StoreReaction, runs, text};
 use crate::reply::denied::Denied;
 use domain::denial::Denial;
 use domain::denial_window::record_of;
@@ -12,7 +12,7 @@ use store::call::settle::SETTLE;
 use store::lookup::VirtualKeyOwner;
 
 /// Returns the decision for a given reply of the store, and the number of voids in the queue afterwards.
-async fn decided(reply: Reply) -> (Result<Approval, Rejection>, usize) {
+async fn decided(reply: StoreReaction) -> (Result<Approval, Rejection>, usize) {
     let fixture = Fixture::with_decision(reply).await;
     let decider = fixture.pipeline().decider;
     let decided = decider.decide(&fixture.key(), &fixture.request()).await;
@@ -37,11 +37,11 @@ async fn a_known_id_is_voided() {
 #[tokio::test]
 async fn only_what_may_have_charged_is_voided() {
     for (reply, expected) in [
-        (Reply::Close, 1),
+        (StoreReaction::Close, 1),
         (text("yes 1 7 free"), 1),
         (text("lost_writes 1 7 free"), 0),
         (text("too_much 1 7 free"), 0),
-        (Reply::Raw("-OOM no memory\r\n".to_owned()), 0),
+        (StoreReaction::Raw("-OOM no memory\r\n".to_owned()), 0),
     ] {
         let (decided, voids) = decided(reply.clone()).await;
         let denial = denied(decided.unwrap_err()).denial;

@@ -124,13 +124,13 @@ fn reply_lost(error: &StoreError, hold: &mut OpenHold, to: Nanos) -> NotExtended
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{ESTIMATE, Fixture, Reply, info, record, runs, text};
+    use crate::fixture::{ESTIMATE, Fixture, StoreReaction, info, record, runs, text};
     use store::call::extend::EXTEND;
 
     /// Raises a hold while the store gives these replies, after a background check if `is_checked`. Returns how often
     /// the script was executed, too.
     async fn extended(
-        on_command: fn(&[String]) -> Option<Reply>,
+        on_command: fn(&[String]) -> Option<StoreReaction>,
         is_checked: bool,
     ) -> (Result<(), NotExtended>, usize) {
         let fixture = Fixture::with_decision(text("unused")).await;

@@ -2,7 +2,7 @@
 
 use super::super::journal::tests::item as void;
 use super::*;
-use crate::fixture::{EPOCH, Fixture, Reply, runs, text};
+use crate::fixture::{EPOCH, Fixture, StoreReaction, runs, text};
 use domain::entry::HoldOutcome;
 use store::call::hold::AsOf;
 use store::call::settle::SETTLE;
@@ -96,7 +96,7 @@ async fn accepted_items_leave_queue_and_journal_and_are_counted_once() {
     assert_eq!((retry_queue.len(), retry_queue.journal_lines()), (2, 2));
     fixture.on_command(|command| match () {
         () if runs(command, &SETTLE) => Some(text("settled")),
-        () => runs(command, &VOID).then(|| Reply::Raw("*1\r\n$8\r\nrefunded\r\n".to_owned())),
+        () => runs(command, &VOID).then(|| StoreReaction::Raw("*1\r\n$8\r\nrefunded\r\n".to_owned())),
     });
     assert_eq!(delivery.deliver_batch(retry_queue).await, BatchOutcome::Delivered);
     retry_queue.write(false);
@@ -238,7 +238,7 @@ async fn items_that_were_dropped_from_a_full_queue_are_forgotten() {
     let retry_queue = &fixture.retry_queue;
     fixture.on_command(|command| {
         let error = "-ERR no integer script: abc, on @user_script:12.\r\n";
-        runs(command, &VOID).then(|| Reply::Raw(error.to_owned()))
+        runs(command, &VOID).then(|| StoreReaction::Raw(error.to_owned()))
     });
     let voids = ["allow_1", "allow_3", "allow_4", "allow_5", "allow_6", "allow_7"];
     for id in voids {
