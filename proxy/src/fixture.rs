@@ -12,7 +12,7 @@ use crate::key_owners::known_key::KnownKey;
 use crate::metrics::Metrics;
 use crate::metrics::connections::ConnectionMetrics;
 use crate::retry_queue::RetryQueue;
-use crate::retry_queue::item::Origin;
+use crate::retry_queue::item::HoldOrigin;
 use crate::server::components::{Components, Parts};
 use crate::upstream::{Upstream, Upstreams};
 use bytes::Bytes;
@@ -416,7 +416,7 @@ impl Fixture {
         OpenHold {
             keys: Box::new(name.keys()),
             name,
-            origin: Origin {
+            origin: HoldOrigin {
                 ledger: self.health.read_ledger().await.unwrap(),
                 as_of,
             },

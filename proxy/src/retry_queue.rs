@@ -16,9 +16,9 @@ mod writing;
 
 use crate::metrics::Metrics;
 use crate::store_health::StoreHealth;
-use delivery::{BatchOutcome, Delivery};
+use delivery::{BatchOutcome, ItemDeliverer};
 use foreign_journals::ForeignJournals;
-use item::{Item, Origin};
+use item::{HoldOrigin, RetryItem};
 use journal::Journal;
 use parking_lot::{Mutex, MutexGuard};
 use queue::Queue;
@@ -90,16 +90,16 @@ impl RetryQueue {
     }
 
     /// Queues a settlement for the ledger of its hold, and waits for the journal unless the disk hangs.
-    pub async fn settle(&self, settle: Settle, origin: &Origin) {
-        self.enqueue(Item::settle(settle, origin)).await;
+    pub async fn settle(&self, settle: Settle, origin: &HoldOrigin) {
+        self.enqueue(RetryItem::settle(settle, origin)).await;
     }
 
     /// Queues a void for the ledger that may have opened the hold, and waits for the journal unless the disk hangs.
-    pub async fn void(&self, name: HoldName, origin: &Origin) {
-        self.enqueue(Item::void(name, origin)).await;
+    pub async fn void(&self, name: HoldName, origin: &HoldOrigin) {
+        self.enqueue(RetryItem::void(name, origin)).await;
     }
 
-    async fn enqueue(&self, item: Item) {
+    async fn enqueue(&self, item: RetryItem) {
         if let Some(number) = self.push(item) {
             self.attempted(number).await;
         }
@@ -218,7 +218,7 @@ impl RetryQueue {
     }
 
     /// Queues an item. Returns its number for the journal, unless it does not fit.
-    fn push(&self, item: Item) -> Option<u64> {
+    fn push(&self, item: RetryItem) -> Option<u64> {
         let mut queue = self.queue();
         let dropped = queue.push(item.clone());
         if let Some(dropped) = &dropped {
@@ -254,7 +254,7 @@ impl RetryQueue {
 
     /// Delivers the items, forever.
     pub async fn run(self: Arc<Self>, store: Store, health: Arc<StoreHealth>, metrics: Arc<Metrics>) {
-        let mut delivery = Delivery::new(store, health, metrics);
+        let mut delivery = ItemDeliverer::new(store, health, metrics);
         loop {
             if self.is_empty() {
                 self.wake.notified().await;

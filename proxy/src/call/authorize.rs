@@ -6,7 +6,7 @@ use crate::call::lost_writes_log::LostWritesLog;
 use crate::key_owners::known_key::KnownKey;
 use crate::refused_accounts::RefusedAccounts;
 use crate::retry_queue::RetryQueue;
-use crate::retry_queue::item::Origin;
+use crate::retry_queue::item::HoldOrigin;
 use crate::store_health::StoreHealth;
 use crate::tables::plans::{PlanLimits, PlanTable};
 use domain::denial::Denial;
@@ -29,7 +29,7 @@ pub struct Decision {
     /// The plan whose limits were compared.
     pub plan: Arc<PlanLimits>,
     /// The ledger that decided, and the account's version after the decision.
-    pub origin: Origin,
+    pub origin: HoldOrigin,
 }
 
 /// No decision was made: the request must be denied.
@@ -94,7 +94,7 @@ impl Authorizer {
                 plan: &self.limits(&name.account, &plan.plan),
                 charge,
             };
-            let origin = |view: &KnownAccount| Origin {
+            let origin = |view: &KnownAccount| HoldOrigin {
                 ledger: Arc::clone(&ledger),
                 as_of: view.as_of(),
             };
@@ -171,7 +171,7 @@ impl Authorizer {
         error: &StoreError,
         charge: Option<&Charge<'_>>,
         name: &HoldName,
-        origin: Origin,
+        origin: HoldOrigin,
     ) -> NoDecision {
         static LINE: PacedLine = PacedLine::new();
         if let Some(left_out) = LINE.due() {

@@ -5,7 +5,7 @@ use super::rejection::Rejection;
 use crate::metrics::ledger::LedgerMetrics;
 use crate::reply::denied::Denied;
 use crate::retry_queue::RetryQueue;
-use crate::retry_queue::item::Origin;
+use crate::retry_queue::item::HoldOrigin;
 use crate::store_health::StoreHealth;
 use domain::decision::denial_id;
 use domain::denial::Denial;
@@ -29,7 +29,7 @@ pub struct OpenHold {
     /// The store's keys for `name`.
     pub keys: Box<HoldKeys>,
     /// The ledger that charged the estimate.
-    pub origin: Origin,
+    pub origin: HoldOrigin,
     /// The charge so far.
     pub estimate: Nanos,
     /// Target of an extension whose reply was lost: the hold may have been raised to it.

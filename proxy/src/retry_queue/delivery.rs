@@ -6,8 +6,8 @@
 //! which the store's script fails repeatedly is given up: otherwise the queue would never become empty.
 
 use super::RetryQueue;
-use super::item::Item;
-use super::queue::{Position, Queue};
+use super::item::RetryItem;
+use super::queue::{Queue, QueuePosition};
 use crate::metrics::Metrics;
 use crate::store_health::StoreHealth;
 use futures::StreamExt;
@@ -55,35 +55,35 @@ enum Accepted {
 
 /// Outcome of one item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum ItemOutcome {
     Accepted(Accepted),
     GivenUp,
     Waiting,
 }
 
 /// Delivers queued items.
-pub(super) struct Delivery {
+pub(super) struct ItemDeliverer {
     store: Store,
     health: Arc<StoreHealth>,
     metrics: Arc<Metrics>,
-    history: History,
+    history: DeliveryHistory,
 }
 
 /// Results of earlier batches.
 #[derive(Debug, Default)]
-struct History {
+struct DeliveryHistory {
     script_errors: ScriptErrors,
     /// Accounts whose writes the store lacked, and when they are tried again.
     lacking_writes: HashMap<String, Instant>,
     /// Items that were accepted by a store that may no longer have been the ledger.
-    uncertain: HashMap<Item, Accepted>,
+    uncertain: HashMap<RetryItem, Accepted>,
     /// Number of items that the queue had dropped when the history was last reduced to those that are queued.
     dropped: u64,
 }
 
 /// The last script error of each item.
 #[derive(Debug, Default)]
-struct ScriptErrors(HashMap<Item, Repeated>);
+struct ScriptErrors(HashMap<RetryItem, Repeated>);
 
 /// A script error that occurred `times` times in a row.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ struct Repeated {
 
 impl ScriptErrors {
     /// Records an error; `script_error` is its text if the script failed. Returns whether the item is given up.
-    fn record(&mut self, item: &Item, script_error: Option<String>, now: Instant) -> bool {
+    fn record(&mut self, item: &RetryItem, script_error: Option<String>, now: Instant) -> bool {
         let Some(error) = script_error else {
             self.forget(item);
             return false;
@@ -125,18 +125,18 @@ impl ScriptErrors {
         is_final
     }
 
-    fn forget(&mut self, item: &Item) {
+    fn forget(&mut self, item: &RetryItem) {
         self.0.remove(item);
     }
 }
 
-impl Delivery {
+impl ItemDeliverer {
     pub(super) fn new(store: Store, health: Arc<StoreHealth>, metrics: Arc<Metrics>) -> Self {
         Self {
             store,
             health,
             metrics,
-            history: History::default(),
+            history: DeliveryHistory::default(),
         }
     }
 
@@ -150,7 +150,7 @@ impl Delivery {
         let lacking_writes = &mut self.history.lacking_writes;
         lacking_writes.retain(|_, again| *again > now);
         let is_deliverable =
-            |item: &Item| item.is_of(&ledger.epoch) && !lacking_writes.contains_key(item.account());
+            |item: &RetryItem| item.is_of(&ledger.epoch) && !lacking_writes.contains_key(item.account());
         let (batch, undeliverable) = retry_queue.queue().batch(BATCH_MAX, is_deliverable);
         retry_queue.elsewhere.store(undeliverable, Ordering::Relaxed);
         if batch.is_empty() {
@@ -170,12 +170,12 @@ impl Delivery {
                 now,
             );
             match outcome {
-                Outcome::Accepted(accepted) => {
+                ItemOutcome::Accepted(accepted) => {
                     result = BatchOutcome::Delivered;
                     record(&self.metrics, &item, accepted);
                 }
-                Outcome::GivenUp => drop(retry_queue.dropped.fetch_add(1, Ordering::Relaxed)),
-                Outcome::Waiting => {}
+                ItemOutcome::GivenUp => drop(retry_queue.dropped.fetch_add(1, Ordering::Relaxed)),
+                ItemOutcome::Waiting => {}
             }
         }
         let queue = retry_queue.queue();
@@ -190,8 +190,8 @@ impl Delivery {
     /// server is unreachable, or the store lacks writes of its account.
     async fn deliver_all(
         &mut self,
-        batch: Vec<(Position, Item)>,
-    ) -> Vec<(Position, Item, Option<Result<Accepted, StoreError>>)> {
+        batch: Vec<(QueuePosition, RetryItem)>,
+    ) -> Vec<(QueuePosition, RetryItem, Option<Result<Accepted, StoreError>>)> {
         let servers = &Batch::new(&self.store);
         let store = &self.store;
         let lacking_writes = &Mutex::new(&mut self.history.lacking_writes);
@@ -232,7 +232,7 @@ impl Delivery {
     }
 }
 
-impl History {
+impl DeliveryHistory {
     /// Forgets the items that are no longer queued, if any were dropped: no reply removes them.
     fn forget_dropped(&mut self, dropped: u64, queue: &Queue) {
         if dropped == self.dropped {
@@ -240,7 +240,7 @@ impl History {
         }
         self.dropped = dropped;
         if !self.script_errors.0.is_empty() || !self.uncertain.is_empty() {
-            let queued: HashSet<&Item> = queue.items().collect();
+            let queued: HashSet<&RetryItem> = queue.items().collect();
             self.script_errors.0.retain(|item, _| queued.contains(item));
             self.uncertain.retain(|item, _| queued.contains(item));
         }
@@ -250,11 +250,11 @@ impl History {
     fn apply(
         &mut self,
         queue: &mut Queue,
-        (position, item): (Position, &Item),
+        (position, item): (QueuePosition, &RetryItem),
         reply: Option<Result<Accepted, StoreError>>,
         is_certain: bool,
         now: Instant,
-    ) -> Outcome {
+    ) -> ItemOutcome {
         match reply {
             Some(Ok(accepted)) if is_certain => {
                 self.script_errors.forget(item);
@@ -263,12 +263,12 @@ impl History {
                 // hold. The reply to that delivery is then the outcome.
                 let before = self.uncertain.remove(item);
                 let is_missing = accepted == Accepted::Settled(Settled::Missing);
-                Outcome::Accepted(before.filter(|_| is_missing).unwrap_or(accepted))
+                ItemOutcome::Accepted(before.filter(|_| is_missing).unwrap_or(accepted))
             }
             Some(Ok(accepted)) => {
                 self.uncertain.entry(item.clone()).or_insert(accepted);
                 queue.put_back(position);
-                Outcome::Waiting
+                ItemOutcome::Waiting
             }
             Some(Err(error)) if self.script_errors.record(item, error.broken_script(), now) => {
                 let said = error.broken_script();
@@ -278,18 +278,18 @@ impl History {
                     "the store's script fails on it; it is dropped from the queue, and its estimate stays charged"
                 );
                 queue.remove(position);
-                Outcome::GivenUp
+                ItemOutcome::GivenUp
             }
             Some(Err(_)) | None => {
                 queue.put_back(position);
-                Outcome::Waiting
+                ItemOutcome::Waiting
             }
         }
     }
 }
 
 /// Executes the script of an item. Both scripts are idempotent, so repeated delivery is harmless.
-async fn deliver(store: &Store, item: &Item) -> Result<Accepted, StoreError> {
+async fn deliver(store: &Store, item: &RetryItem) -> Result<Accepted, StoreError> {
     let as_of = item.as_of();
     match item.to_settle() {
         Some(settle) => {
@@ -301,7 +301,7 @@ async fn deliver(store: &Store, item: &Item) -> Result<Accepted, StoreError> {
 }
 
 /// Records an accepted item in metrics and log.
-fn record(metrics: &Metrics, item: &Item, accepted: Accepted) {
+fn record(metrics: &Metrics, item: &RetryItem, accepted: Accepted) {
     let id = &item.name().allow_id;
     match (accepted, item.to_settle()) {
         (Accepted::Settled(settled), Some(settle)) => {

@@ -6,7 +6,7 @@
 //! version wrote them. Memory is bounded by the queue's limit and [`LINE_BYTES_MAX`]; the files are bounded by what
 //! their processes wrote.
 
-use super::item::Item;
+use super::item::RetryItem;
 use super::journal::{OPENING_SUFFIX, OWNER_ONLY, SUFFIX};
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -38,12 +38,12 @@ pub struct ForeignJournals {
     /// process lives, so that no other process takes over their items again.
     unremoved: Vec<Found>,
     /// Files with a fault, as they were when it was logged. Each fault is logged once.
-    faulty: HashMap<PathBuf, Fault>,
+    faulty: HashMap<PathBuf, JournalFault>,
 }
 
 /// Why a file, or a part of it, stays where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum JournalFault {
     /// It cannot be read.
     Unreadable,
     /// The rest of it cannot be written.
@@ -64,30 +64,30 @@ struct Found {
     /// Keeps the lock.
     held: File,
     path: PathBuf,
-    items: Items,
+    items: JournalItems,
     /// The file that will replace this one; `None` if all of its lines are taken over.
-    rest: Option<Rest>,
+    rest: Option<RestOfJournal>,
     /// Whether it was logged that the file cannot be removed.
     is_reported: bool,
 }
 
 /// The first settlements and the first voids of a file, and the number of its other complete lines.
 #[derive(Debug, Default)]
-struct Items {
-    settlements: Vec<Item>,
-    voids: Vec<Item>,
+struct JournalItems {
+    settlements: Vec<RetryItem>,
+    voids: Vec<RetryItem>,
     left: usize,
     unknown: usize,
 }
 
 /// A file with the lines that are not taken over. Removed on drop, unless it has replaced the journal.
 #[derive(Debug)]
-struct Rest {
+struct RestOfJournal {
     path: PathBuf,
     has_replaced: bool,
 }
 
-impl Drop for Rest {
+impl Drop for RestOfJournal {
     fn drop(&mut self) {
         if !self.has_replaced {
             drop(std::fs::remove_file(&self.path));
@@ -169,10 +169,10 @@ impl ForeignJournals {
     fn read_file(&mut self, path: PathBuf, settlements: usize, voids: usize) -> Option<Found> {
         let read = lock(&path).and_then(|held| {
             let Some(held) = held else { return Ok(None) };
-            if self.faulty.get(&path) == Some(&Fault::unknown(&held)?) {
+            if self.faulty.get(&path) == Some(&JournalFault::unknown(&held)?) {
                 return Ok(None);
             }
-            let items = Items::read(&held, settlements, voids)?;
+            let items = JournalItems::read(&held, settlements, voids)?;
             Ok(Some((held, items)))
         });
         match read {
@@ -185,7 +185,7 @@ impl ForeignJournals {
                 is_reported: false,
             }),
             Err(error) => {
-                if self.is_new(&path, Fault::Unreadable) {
+                if self.is_new(&path, JournalFault::Unreadable) {
                     tracing::error!(path = %path.display(), %error, "a retry journal cannot be read");
                 }
                 None
@@ -195,12 +195,12 @@ impl ForeignJournals {
 
     /// Writes the file's rest, if there is one. `None` if nothing is to be taken over from the file.
     fn prepare(&mut self, mut found: Found) -> Option<Found> {
-        let Items { left, unknown, .. } = found.items;
+        let JournalItems { left, unknown, .. } = found.items;
         if left == 0 {
             return Some(found);
         }
         if found.items.is_empty() {
-            if let Ok(fault) = Fault::unknown(&found.held)
+            if let Ok(fault) = JournalFault::unknown(&found.held)
                 && unknown == left
                 && self.is_new(&found.path, fault)
             {
@@ -215,7 +215,7 @@ impl ForeignJournals {
                 Some(found)
             }
             Err(error) => {
-                if self.is_new(&found.path, Fault::Unwritable) {
+                if self.is_new(&found.path, JournalFault::Unwritable) {
                     tracing::error!(
                         path = %found.path.display(),
                         %error,
@@ -228,7 +228,7 @@ impl ForeignJournals {
     }
 
     /// Records a fault of a file. Returns whether it is a new one.
-    fn is_new(&mut self, path: &Path, fault: Fault) -> bool {
+    fn is_new(&mut self, path: &Path, fault: JournalFault) -> bool {
         self.faulty.insert(path.to_owned(), fault) != Some(fault)
     }
 
@@ -250,13 +250,13 @@ impl ForeignJournals {
 
 impl LeftBehind {
     /// Returns the items to queue.
-    pub fn items(&self) -> impl Iterator<Item = &Item> {
+    pub fn items(&self) -> impl Iterator<Item = &RetryItem> {
         let items = self.files.iter().map(|found| &found.items);
         items.flat_map(|items| items.settlements.iter().chain(&items.voids))
     }
 
     /// Moves the items out; the files stay locked.
-    pub fn take_items(&mut self) -> Vec<Item> {
+    pub fn take_items(&mut self) -> Vec<RetryItem> {
         let files = self.files.iter_mut();
         let items = files.map(|found| std::mem::take(&mut found.items));
         items
@@ -293,18 +293,18 @@ impl Found {
     }
 
     /// Returns the file that may replace this one.
-    fn rest_file(&self) -> Rest {
+    fn rest_file(&self) -> RestOfJournal {
         let mut path = self.path.clone().into_os_string();
         path.push(".");
         path.push(REST_SUFFIX);
-        Rest {
+        RestOfJournal {
             path: path.into(),
             has_replaced: false,
         }
     }
 
     /// Writes the complete lines that are not taken over to a file beside this one.
-    fn write_rest(&self) -> std::io::Result<Rest> {
+    fn write_rest(&self) -> std::io::Result<RestOfJournal> {
         let rest = self.rest_file();
         let mut file = OpenOptions::new();
         let file = file.create(true).write(true).truncate(true).mode(OWNER_ONLY);
@@ -314,8 +314,8 @@ impl Found {
             let taken = match line {
                 Err(NoItem::Torn) => return Ok(()),
                 Err(NoItem::Unknown) => &mut 0,
-                Ok(Item::Settle { .. }) => &mut settlements,
-                Ok(Item::Void { .. }) => &mut voids,
+                Ok(RetryItem::Settle { .. }) => &mut settlements,
+                Ok(RetryItem::Void { .. }) => &mut voids,
             };
             if *taken > 0 {
                 *taken -= 1;
@@ -329,16 +329,16 @@ impl Found {
     }
 }
 
-impl Items {
+impl JournalItems {
     /// Reads a file. Keeps the first items of each kind, at most as many as given.
     fn read(file: &File, settlements: usize, voids: usize) -> std::io::Result<Self> {
         let mut items = Self::default();
         read_lines(file, |_, line| {
             match line {
-                Ok(item @ Item::Settle { .. }) if items.settlements.len() < settlements => {
+                Ok(item @ RetryItem::Settle { .. }) if items.settlements.len() < settlements => {
                     items.settlements.push(item);
                 }
-                Ok(item @ Item::Void { .. }) if items.voids.len() < voids => items.voids.push(item),
+                Ok(item @ RetryItem::Void { .. }) if items.voids.len() < voids => items.voids.push(item),
                 Ok(_) => items.left += 1,
                 Err(NoItem::Unknown) => {
                     items.left += 1;
@@ -362,7 +362,7 @@ impl Items {
     }
 }
 
-impl Fault {
+impl JournalFault {
     fn unknown(file: &File) -> std::io::Result<Self> {
         let metadata = file.metadata()?;
         Ok(Self::Unknown {
@@ -406,7 +406,7 @@ fn remove_unopened(path: &Path) {
 /// Reads a file from its start, line by line. `on_line` receives the place of each line without its line break.
 fn read_lines(
     mut file: &File,
-    mut on_line: impl FnMut(Range<u64>, Result<Item, NoItem>) -> std::io::Result<()>,
+    mut on_line: impl FnMut(Range<u64>, Result<RetryItem, NoItem>) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
     file.rewind()?;
     let (mut reader, mut bytes, mut start) = (BufReader::new(file), Vec::new(), 0);

@@ -13,7 +13,7 @@ use store::sanity::StoreRecord;
 /// The ledger of a hold. Only that ledger can report the hold as missing, and only if the account's version is at least
 /// that of the request.
 #[derive(Debug, Clone)]
-pub struct Origin {
+pub struct HoldOrigin {
     /// Record of the store that executed `authorize.lua`.
     pub ledger: Arc<StoreRecord>,
     /// Version of the account at that time.
@@ -23,7 +23,7 @@ pub struct Origin {
 /// A settlement or void that the store has not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-pub enum Item {
+pub enum RetryItem {
     /// Settles a hold.
     Settle {
         /// Account, agent, run and decision id.
@@ -57,9 +57,9 @@ pub enum Item {
     },
 }
 
-impl Item {
+impl RetryItem {
     /// Creates a settlement.
-    pub fn settle(settle: Settle, origin: &Origin) -> Self {
+    pub fn settle(settle: Settle, origin: &HoldOrigin) -> Self {
         let Settle {
             name,
             estimate,
@@ -83,7 +83,7 @@ impl Item {
     }
 
     /// Creates a void.
-    pub fn void(name: HoldName, origin: &Origin) -> Self {
+    pub fn void(name: HoldName, origin: &HoldOrigin) -> Self {
         Self::Void {
             name: to_words(name),
             epoch: origin.ledger.epoch.clone(),
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn an_item_is_read_back_from_its_line() {
-        let item = Item::Settle {
+        let item = RetryItem::Settle {
             name: ["acct_1", "bot", "r", "allow_1"].map(str::to_owned),
             estimate_nanos: 100,
             cost_nanos: 170,
@@ -203,7 +203,7 @@ mod tests {
             },
         };
         let line = serde_json::to_string(&item).unwrap();
-        assert_eq!(serde_json::from_str::<Item>(&line).unwrap(), item);
+        assert_eq!(serde_json::from_str::<RetryItem>(&line).unwrap(), item);
         assert!(item.is_of("abc") && !item.is_of("abd"));
         let settle = item.to_settle().unwrap();
         assert_eq!(settle.extension, Nanos::new(250));
@@ -211,6 +211,6 @@ mod tests {
         assert_eq!((measured.input_tokens, measured.latency_ms), (Some(9), Some(812)));
         let of_a_later_version = line.replace("\"settled\"", "\"adjusted\"");
         assert_ne!(of_a_later_version, line);
-        assert!(serde_json::from_str::<Item>(&of_a_later_version).is_err());
+        assert!(serde_json::from_str::<RetryItem>(&of_a_later_version).is_err());
     }
 }

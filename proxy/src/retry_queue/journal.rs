@@ -5,7 +5,7 @@
 //! start and periodically, since after a hand-over the old process ends later than the new one starts. The file is
 //! emptied whenever the queue becomes empty.
 
-use super::item::Item;
+use super::item::RetryItem;
 use domain::id::IdKind;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write as _;
@@ -91,8 +91,8 @@ impl Journal {
     ///
     /// # Errors
     /// The write failed, which is logged here unless the one before failed too.
-    pub fn append<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) -> std::io::Result<()> {
-        let written = Lines::new(items).and_then(|lines| {
+    pub fn append<'a>(&mut self, items: impl IntoIterator<Item = &'a RetryItem>) -> std::io::Result<()> {
+        let written = JournalLines::new(items).and_then(|lines| {
             self.truncate_torn()?;
             self.is_torn = true;
             self.file.write_all(&lines.text)?;
@@ -126,8 +126,8 @@ impl Journal {
     ///
     /// # Errors
     /// The write failed, which is logged here unless the one before failed too. The old file stays.
-    pub fn rewrite<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) -> std::io::Result<()> {
-        let written = Lines::new(items).and_then(|lines| {
+    pub fn rewrite<'a>(&mut self, items: impl IntoIterator<Item = &'a RetryItem>) -> std::io::Result<()> {
+        let written = JournalLines::new(items).and_then(|lines| {
             // This unlocks the old file. A process that was waiting for the lock then finds another file under the
             // name.
             self.file = create(&self.opening, &self.path, &lines.text)?;
@@ -178,13 +178,13 @@ impl Journal {
 }
 
 /// Items in the format of the file.
-struct Lines {
+struct JournalLines {
     text: Vec<u8>,
     count: usize,
 }
 
-impl Lines {
-    fn new<'a>(items: impl IntoIterator<Item = &'a Item>) -> std::io::Result<Self> {
+impl JournalLines {
+    fn new<'a>(items: impl IntoIterator<Item = &'a RetryItem>) -> std::io::Result<Self> {
         let (mut text, mut count) = (Vec::new(), 0);
         for item in items {
             serde_json::to_writer(&mut text, item)?;
@@ -236,8 +236,8 @@ pub(super) mod tests {
     pub const SMALL_FILE_BYTES: usize = 512;
 
     /// Creates a void.
-    pub fn item(id: &str) -> Item {
-        Item::Void {
+    pub fn item(id: &str) -> RetryItem {
+        RetryItem::Void {
             name: ["acct_1", "bot", "r", id].map(str::to_owned),
             epoch: EPOCH.to_owned(),
             as_of: AsOf::default(),
@@ -245,8 +245,8 @@ pub(super) mod tests {
     }
 
     /// Creates a settlement.
-    pub fn settlement(id: &str) -> Item {
-        Item::Settle {
+    pub fn settlement(id: &str) -> RetryItem {
+        RetryItem::Settle {
             name: ["acct_1", "bot", "r", id].map(str::to_owned),
             estimate_nanos: 100,
             cost_nanos: 170,
@@ -288,7 +288,7 @@ pub(super) mod tests {
     }
 
     /// Returns the items that another process would take over.
-    fn items(journal: &Journal) -> Vec<Item> {
+    fn items(journal: &Journal) -> Vec<RetryItem> {
         let text = std::fs::read_to_string(journal.path()).unwrap();
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -307,7 +307,7 @@ pub(super) mod tests {
         };
         let mut journal = Journal::open(&dir).unwrap();
         journal.append([&item("allow_1")]).unwrap();
-        let many: Vec<Item> = (0..SMALL_FILE_BYTES / 10)
+        let many: Vec<RetryItem> = (0..SMALL_FILE_BYTES / 10)
             .map(|at| item(&format!("allow_x{at}")))
             .collect();
         assert!(journal.append(&many).is_err());

@@ -1,12 +1,12 @@
 //! Bounded queue in memory, in the order of delivery: settlements before voids. A settlement may charge more than the
 //! estimate; a void can only refund, so it is dropped for a settlement when the queue is full.
 
-use super::item::Item;
+use super::item::RetryItem;
 use std::collections::BTreeMap;
 
 /// Order of delivery: settlements first, then by waiting time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
+pub struct QueuePosition {
     is_void: bool,
     number: u64,
 }
@@ -14,7 +14,7 @@ pub struct Position {
 /// Bounded queue of items.
 #[derive(Debug)]
 pub struct Queue {
-    items: BTreeMap<Position, Item>,
+    items: BTreeMap<QueuePosition, RetryItem>,
     next: u64,
     limit: usize,
 }
@@ -45,13 +45,13 @@ impl Queue {
     }
 
     /// Returns all items in the order of delivery.
-    pub fn items(&self) -> impl Iterator<Item = &Item> {
+    pub fn items(&self) -> impl Iterator<Item = &RetryItem> {
         self.items.values()
     }
 
     /// Adds an item. Returns the item that does not fit: this one, or a queued void.
-    pub fn push(&mut self, item: Item) -> Option<Item> {
-        let is_void = matches!(item, Item::Void { .. });
+    pub fn push(&mut self, item: RetryItem) -> Option<RetryItem> {
+        let is_void = matches!(item, RetryItem::Void { .. });
         let mut dropped = None;
         if self.free() == 0 {
             let last = self
@@ -69,9 +69,9 @@ impl Queue {
     }
 
     /// Returns a position after all others of its kind.
-    fn next_position(&mut self, is_void: bool) -> Position {
+    fn next_position(&mut self, is_void: bool) -> QueuePosition {
         self.next += 1;
-        Position {
+        QueuePosition {
             is_void,
             number: self.next,
         }
@@ -82,8 +82,8 @@ impl Queue {
     pub fn batch(
         &self,
         max: usize,
-        is_deliverable: impl Fn(&Item) -> bool,
-    ) -> (Vec<(Position, Item)>, usize) {
+        is_deliverable: impl Fn(&RetryItem) -> bool,
+    ) -> (Vec<(QueuePosition, RetryItem)>, usize) {
         let (mut batch, mut free, mut others) = (Vec::new(), [max; 2], 0);
         for (position, item) in &self.items {
             let free = &mut free[usize::from(position.is_void)];
@@ -98,12 +98,12 @@ impl Queue {
     }
 
     /// Removes an item.
-    pub fn remove(&mut self, position: Position) {
+    pub fn remove(&mut self, position: QueuePosition) {
         self.items.remove(&position);
     }
 
     /// Moves an item to the end of the items of its kind, unless it was dropped meanwhile.
-    pub fn put_back(&mut self, position: Position) {
+    pub fn put_back(&mut self, position: QueuePosition) {
         if let Some(item) = self.items.remove(&position) {
             let position = self.next_position(position.is_void);
             self.items.insert(position, item);
@@ -116,7 +116,7 @@ mod tests {
     use super::super::journal::tests::{item as void, settlement};
     use super::*;
 
-    fn items(queue: &Queue) -> Vec<Item> {
+    fn items(queue: &Queue) -> Vec<RetryItem> {
         queue.items().cloned().collect()
     }
 
@@ -154,7 +154,7 @@ mod tests {
                 void("allow_2")
             ]
         );
-        let positions: Vec<Position> = queue
+        let positions: Vec<QueuePosition> = queue
             .batch(2, |_| true)
             .0
             .into_iter()
@@ -183,7 +183,7 @@ mod tests {
             queue.push(void(id));
         }
         let (batch, others) = queue.batch(1, |item| *item != settlement("allow_1"));
-        let batch: Vec<Item> = batch.into_iter().map(|(_, item)| item).collect();
+        let batch: Vec<RetryItem> = batch.into_iter().map(|(_, item)| item).collect();
         assert_eq!((batch, others), (vec![settlement("allow_2"), void("allow_1")], 1));
         assert_eq!(queue.batch(1, |_| false), (Vec::new(), 6));
     }

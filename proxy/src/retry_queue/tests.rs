@@ -16,7 +16,7 @@ fn items_that_could_not_be_written_are_written_once_there_is_room() {
         let test = "retry_queue::tests::items_that_could_not_be_written_are_written_once_there_is_room";
         run_with_small_files(test, &dir);
         let left = RetryQueue::open(&dir, SMALL_FILE_BYTES).unwrap();
-        let left: Vec<Item> = left.queue().items().cloned().collect();
+        let left: Vec<RetryItem> = left.queue().items().cloned().collect();
         assert_eq!(left, [item("allow_last")], "for the next process");
         return std::fs::remove_dir_all(dir).unwrap();
     };
@@ -105,13 +105,13 @@ fn items_that_do_not_fit_on_the_disk_stay_in_the_old_journal() {
 }
 
 /// Queues an item and writes it.
-fn push(retry_queue: &RetryQueue, item: Item) {
+fn push(retry_queue: &RetryQueue, item: RetryItem) {
     retry_queue.push(item);
     retry_queue.write(false);
 }
 
 /// Returns the items that other processes would take over if this process were killed now.
-fn written(retry_queue: &RetryQueue) -> Vec<Item> {
+fn written(retry_queue: &RetryQueue) -> Vec<RetryItem> {
     let path = retry_queue.journal().path().to_owned();
     let text = std::fs::read_to_string(path).unwrap();
     text.lines()
@@ -132,18 +132,18 @@ fn waiting_items_are_in_the_journal_which_stays_short() {
             retry_queue.queue().remove(first[0].0);
         }
         push(&retry_queue, item(&format!("allow_{at}")));
-        let waits: Vec<Item> = retry_queue.queue().items().cloned().collect();
+        let waits: Vec<RetryItem> = retry_queue.queue().items().cloned().collect();
         let written = written(&retry_queue);
         assert!(written.ends_with(&waits), "{at}: {written:?}");
         assert_eq!(retry_queue.journal_lines(), written.len());
         longest = longest.max(written.len());
     }
     assert_eq!(longest, JOURNAL_LINES_PER_ITEM * LIMIT);
-    let waits: Vec<Item> = retry_queue.queue().items().cloned().collect();
+    let waits: Vec<RetryItem> = retry_queue.queue().items().cloned().collect();
     // The process's lock on the file ends.
     drop(retry_queue);
     let next = RetryQueue::open(&dir, 9).unwrap();
-    let taken_over: Vec<Item> = next.queue().items().cloned().collect();
+    let taken_over: Vec<RetryItem> = next.queue().items().cloned().collect();
     assert!(taken_over.ends_with(&waits), "{taken_over:?}");
     std::fs::remove_dir_all(dir).unwrap();
 }
@@ -222,7 +222,7 @@ fn only_deliverable_items_prevent_a_take_over() {
 }
 
 /// Leaves a journal with these items and this text after them, as an ended process does.
-fn leave(dir: &Path, items: &[Item], text: &[u8]) -> PathBuf {
+fn leave(dir: &Path, items: &[RetryItem], text: &[u8]) -> PathBuf {
     let mut journal = Journal::open(dir).unwrap();
     journal.append(items).unwrap();
     let path = journal.path().to_owned();
@@ -242,8 +242,8 @@ fn with_elsewhere(dir: &Path, limit: usize, ids: &[&str]) -> RetryQueue {
 }
 
 /// Returns the queued items, and makes all of them items of another ledger.
-fn all_elsewhere(retry_queue: &RetryQueue) -> Vec<Item> {
-    let items: Vec<Item> = retry_queue.queue().items().cloned().collect();
+fn all_elsewhere(retry_queue: &RetryQueue) -> Vec<RetryItem> {
+    let items: Vec<RetryItem> = retry_queue.queue().items().cloned().collect();
     retry_queue.elsewhere.store(items.len(), Ordering::Relaxed);
     items
 }

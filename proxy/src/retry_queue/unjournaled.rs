@@ -1,13 +1,13 @@
 //! Items of the queue that are not in the journal: new ones until they are written, and those that a failed write left
 //! out.
 
-use super::item::Item;
+use super::item::RetryItem;
 use std::collections::{HashMap, HashSet};
 
 /// Items that the journal lacks.
 #[derive(Debug, Default)]
 pub struct Unjournaled {
-    items: HashMap<Item, ItemState>,
+    items: HashMap<RetryItem, ItemState>,
     /// Number of items recorded so far.
     recorded: u64,
     /// True if the disk may lack lines of the file, which must then be rewritten.
@@ -30,18 +30,18 @@ impl Unjournaled {
     }
 
     /// Records an item that is in no file. Returns its number.
-    pub fn in_memory(&mut self, item: Item) -> u64 {
+    pub fn in_memory(&mut self, item: RetryItem) -> u64 {
         self.record(item, false)
     }
 
     /// Records items whose old files are kept.
-    pub fn in_kept_files<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) {
+    pub fn in_kept_files<'a>(&mut self, items: impl IntoIterator<Item = &'a RetryItem>) {
         for item in items {
             self.record(item.clone(), true);
         }
     }
 
-    fn record(&mut self, item: Item, is_in_kept_file: bool) -> u64 {
+    fn record(&mut self, item: RetryItem, is_in_kept_file: bool) -> u64 {
         self.recorded += 1;
         let number = self.recorded;
         let state = ItemState {
@@ -78,16 +78,16 @@ impl Unjournaled {
     }
 
     /// Forgets all items except these, which are still queued.
-    pub fn retain<'a>(&mut self, queued: impl Iterator<Item = &'a Item>) {
+    pub fn retain<'a>(&mut self, queued: impl Iterator<Item = &'a RetryItem>) {
         if self.items.is_empty() {
             return;
         }
-        let queued: HashSet<&Item> = queued.collect();
+        let queued: HashSet<&RetryItem> = queued.collect();
         self.items.retain(|item, _| queued.contains(item));
     }
 
     /// Returns all items, in the order in which they were recorded.
-    pub fn items(&self) -> Vec<Item> {
+    pub fn items(&self) -> Vec<RetryItem> {
         let mut items: Vec<_> = self.items.iter().collect();
         items.sort_unstable_by_key(|(_, state)| state.number);
         items.into_iter().map(|(item, _)| item.clone()).collect()
@@ -100,7 +100,7 @@ impl Unjournaled {
     }
 
     /// Those that are lost if the process ends.
-    pub fn only_in_memory(&self) -> Vec<Item> {
+    pub fn only_in_memory(&self) -> Vec<RetryItem> {
         let unjournaled = self.items.iter().filter(|(_, state)| !state.is_in_kept_file);
         unjournaled.map(|(item, _)| item.clone()).collect()
     }

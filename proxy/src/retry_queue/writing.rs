@@ -2,7 +2,7 @@
 //! needs: a disk that hangs must not hold them up.
 
 use super::RetryQueue;
-use super::item::Item;
+use super::item::RetryItem;
 use super::journal::Journal;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -36,7 +36,7 @@ impl RetryQueue {
 
     /// Writes the items that the journal lacks, also after a failed write. Returns the items that exist only in memory
     /// because the write failed again: they are lost if the process ends. Blocks on the disk.
-    pub fn catch_up(&self) -> Vec<Item> {
+    pub fn catch_up(&self) -> Vec<RetryItem> {
         self.write(true);
         self.unjournaled().only_in_memory()
     }
@@ -96,7 +96,7 @@ impl RetryQueue {
     fn rewrite(&self, journal: &mut Journal) -> bool {
         let queue = self.queue();
         let recorded = self.unjournaled().recorded();
-        let items: Vec<Item> = queue.items().cloned().collect();
+        let items: Vec<RetryItem> = queue.items().cloned().collect();
         drop(queue);
         let is_written = journal.rewrite(&items).is_ok();
         if is_written {

@@ -3,7 +3,7 @@
 
 use crate::admission::Admission;
 use crate::retry_queue::RetryQueue;
-use crate::retry_queue::item::Item;
+use crate::retry_queue::item::RetryItem;
 use pingora::server::ShutdownWatch;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -100,7 +100,7 @@ pub fn exit(retry_queue: Arc<RetryQueue>, may_close: bool) -> ! {
 }
 
 /// Logs the data with which the operator can settle the holds manually.
-fn report_lost(lost: &[Item]) {
+fn report_lost(lost: &[RetryItem]) {
     for item in lost {
         let name = item.name();
         tracing::error!(

@@ -25,8 +25,8 @@ fn interval() -> Duration {
 
 /// Returns the outcomes of a queue with one item, given the store's reply to each delivery, until the item leaves
 /// the queue.
-fn outcomes(answers: impl IntoIterator<Item = (Result<Accepted, StoreError>, bool)>) -> Vec<Outcome> {
-    let (mut history, mut queue) = (History::default(), Queue::new(1));
+fn outcomes(answers: impl IntoIterator<Item = (Result<Accepted, StoreError>, bool)>) -> Vec<ItemOutcome> {
+    let (mut history, mut queue) = (DeliveryHistory::default(), Queue::new(1));
     queue.push(void("allow_1"));
     let (mut outcomes, mut now) = (Vec::new(), Instant::now());
     for (answer, is_certain) in answers {
@@ -36,16 +36,16 @@ fn outcomes(answers: impl IntoIterator<Item = (Result<Accepted, StoreError>, boo
             break;
         };
         outcomes.push(history.apply(&mut queue, (position, &item), Some(answer), is_certain, now));
-        let is_waiting = *outcomes.last().unwrap() == Outcome::Waiting;
+        let is_waiting = *outcomes.last().unwrap() == ItemOutcome::Waiting;
         assert_eq!(queue.is_empty(), !is_waiting);
     }
     assert!(!queue.is_empty() || (history.script_errors.0.is_empty() && history.uncertain.is_empty()));
     outcomes
 }
 
-fn delivery(fixture: &Fixture) -> Delivery {
+fn delivery(fixture: &Fixture) -> ItemDeliverer {
     let (health, metrics) = (Arc::clone(&fixture.health), Arc::clone(&fixture.metrics));
-    Delivery::new(fixture.store.clone(), health, metrics)
+    ItemDeliverer::new(fixture.store.clone(), health, metrics)
 }
 
 /// Returns errors of a store that is unreachable or refuses commands.
@@ -67,8 +67,8 @@ fn temporary_errors() -> Vec<fn() -> StoreError> {
     ]
 }
 
-fn settlement(epoch: &str) -> Item {
-    Item::Settle {
+fn settlement(epoch: &str) -> RetryItem {
+    RetryItem::Settle {
         name: ["acct_1", "bot", "r", "allow_2"].map(str::to_owned),
         estimate_nanos: 100,
         cost_nanos: 170,
@@ -155,7 +155,7 @@ fn an_outage_drops_nothing_however_long_it_is() {
         let outcomes = outcomes(answers);
         assert_eq!(outcomes.len(), 300, "{:?}", error());
         assert!(
-            outcomes.iter().all(|end| *end == Outcome::Waiting),
+            outcomes.iter().all(|end| *end == ItemOutcome::Waiting),
             "{:?}",
             error()
         );
@@ -167,7 +167,7 @@ fn an_item_on_which_the_script_fails_is_given_up() {
     let broken = || server_error("ERR value is not an integer script: abc, on @user_script:12.");
     let given_up = outcomes((0..2 * SCRIPT_ERRORS_MAX).map(|_| (Err(broken()), true)));
     assert_eq!(given_up.len(), 100);
-    assert_eq!(given_up.last(), Some(&Outcome::GivenUp));
+    assert_eq!(given_up.last(), Some(&ItemOutcome::GivenUp));
     // Any other error in between, from the script or not, restarts the count.
     for other in [
         StoreError::NoAnswer(None),
@@ -179,7 +179,7 @@ fn an_item_on_which_the_script_fails_is_given_up() {
             _ => broken(),
         });
         let waits = outcomes(answers.map(|answer| (Err(answer), true)));
-        assert_eq!(waits, [Outcome::Waiting; 199]);
+        assert_eq!(waits, [ItemOutcome::Waiting; 199]);
     }
 }
 
@@ -217,18 +217,24 @@ fn errors_in_quick_succession_are_not_final() {
 
 #[test]
 fn a_reply_counts_if_it_came_from_the_ledger() {
-    assert_eq!(outcomes([(Ok(DONE), true)]), [Outcome::Accepted(DONE)]);
-    assert_eq!(outcomes([(Ok(MISSING), true)]), [Outcome::Accepted(MISSING)]);
+    assert_eq!(outcomes([(Ok(DONE), true)]), [ItemOutcome::Accepted(DONE)]);
+    assert_eq!(outcomes([(Ok(MISSING), true)]), [ItemOutcome::Accepted(MISSING)]);
     assert_eq!(
         outcomes([(Ok(DONE), false), (Ok(MISSING), false)]),
-        [Outcome::Waiting; 2]
+        [ItemOutcome::Waiting; 2]
     );
     // The store was the ledger both times: the first delivery settled the hold.
     let again = [(Ok(DONE), false), (Ok(MISSING), true)];
-    assert_eq!(outcomes(again), [Outcome::Waiting, Outcome::Accepted(DONE)]);
+    assert_eq!(
+        outcomes(again),
+        [ItemOutcome::Waiting, ItemOutcome::Accepted(DONE)]
+    );
     // The store was another ledger the first time.
     let another = [(Ok(MISSING), false), (Ok(DONE), true)];
-    assert_eq!(outcomes(another), [Outcome::Waiting, Outcome::Accepted(DONE)]);
+    assert_eq!(
+        outcomes(another),
+        [ItemOutcome::Waiting, ItemOutcome::Accepted(DONE)]
+    );
 }
 
 /// A void that a settlement takes the place of never leaves the queue by a reply.
@@ -249,7 +255,7 @@ async fn items_that_were_dropped_from_a_full_queue_are_forgotten() {
     for id in voids {
         delivery.history.uncertain.insert(void(id), DONE);
     }
-    let known = |delivery: &Delivery| {
+    let known = |delivery: &ItemDeliverer| {
         let history = &delivery.history;
         (history.script_errors.0.len(), history.uncertain.len())
     };

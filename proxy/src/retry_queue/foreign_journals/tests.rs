@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Creates a journal with these items, as an ended process leaves it.
 fn leave(dir: &Path, ids: &[&str]) -> PathBuf {
     let mut journal = Journal::open(dir).unwrap();
-    let items: Vec<Item> = ids.iter().map(|id| item(id)).collect();
+    let items: Vec<RetryItem> = ids.iter().map(|id| item(id)).collect();
     journal.append(&items).unwrap();
     journal.path().to_owned()
 }
@@ -96,7 +96,7 @@ fn each_fault_of_a_file_is_reported_once() {
     std::fs::write(&path, b"newer\n").unwrap();
     let first = unknown(&mut foreign);
     assert!(
-        matches!(first, Some(Fault::Unknown { bytes: 6, .. })),
+        matches!(first, Some(JournalFault::Unknown { bytes: 6, .. })),
         "{first:?}"
     );
     assert!(!foreign.is_new(&path, first.unwrap()));
@@ -120,7 +120,7 @@ fn a_file_whose_rest_cannot_be_written_stays() {
     let mut foreign = ForeignJournals::beside(own.path());
     for _ in 0..2 {
         assert_eq!(foreign.read(1).unwrap().take_items(), []);
-        assert_eq!(foreign.faulty.get(&long), Some(&Fault::Unwritable));
+        assert_eq!(foreign.faulty.get(&long), Some(&JournalFault::Unwritable));
         assert!(lock(&long).unwrap().is_some());
     }
     let mut found = foreign.read(2).unwrap();
