@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Counts requests in flight, and admits none once closed.
 #[derive(Debug, Default)]
-pub struct Admission {
+pub struct RequestAdmission {
     in_flight: AtomicUsize,
     is_draining: AtomicBool,
     is_closed: AtomicBool,
@@ -13,27 +13,27 @@ pub struct Admission {
 
 /// Counts a request as in flight until it is dropped, also when its task panics.
 #[derive(Debug)]
-pub struct InFlight(Arc<Admission>);
+pub struct RequestInFlight(Arc<RequestAdmission>);
 
-impl Drop for InFlight {
+impl Drop for RequestInFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-impl Admission {
+impl RequestAdmission {
     /// Counts one more request; `None` once closed.
-    pub fn enter(self: &Arc<Self>) -> Option<InFlight> {
+    pub fn enter(self: &Arc<Self>) -> Option<RequestInFlight> {
         // Sequentially consistent with `close`: a request that `in_flight` does not count finds `is_closed` set here.
         self.in_flight.fetch_add(1, Ordering::SeqCst);
-        let entered = InFlight(Arc::clone(self));
+        let entered = RequestInFlight(Arc::clone(self));
         (!self.is_closed.load(Ordering::SeqCst)).then_some(entered)
     }
 
     /// Counts the rest of an admitted request whose caller has disconnected, also once closed.
-    pub fn count_detached(self: &Arc<Self>) -> InFlight {
+    pub fn count_detached(self: &Arc<Self>) -> RequestInFlight {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
-        InFlight(Arc::clone(self))
+        RequestInFlight(Arc::clone(self))
     }
 
     /// Admits no further request. Those in flight run to completion.
@@ -46,7 +46,7 @@ impl Admission {
         self.is_draining.store(true, Ordering::Release);
     }
 
-    /// Returns whether [`Admission::drain`] was called.
+    /// Returns whether [`RequestAdmission::drain`] was called.
     pub fn is_draining(&self) -> bool {
         self.is_draining.load(Ordering::Acquire)
     }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn closed_admission_admits_no_request() {
-        let admission = Arc::<Admission>::default();
+        let admission = Arc::<RequestAdmission>::default();
         let before = admission.enter();
         assert!(before.is_some() && admission.in_flight() == 1);
         admission.close();

@@ -41,21 +41,21 @@ pub struct Reservation {
     budget: Arc<BufferBudget>,
     account: Arc<AccountUsage>,
     bytes: usize,
-    held: Held,
+    held: HeldMemory,
 }
 
 #[derive(Debug)]
-enum Held {
+enum HeldMemory {
     /// `bytes` of the small part.
     Small,
     /// `bytes` of the common part.
-    Common(Common),
+    Common(CommonMemory),
     /// The reserve. It replaces anything that the reservation held before.
     Reserve { _permit: OwnedSemaphorePermit },
 }
 
 #[derive(Debug)]
-struct Common {
+struct CommonMemory {
     permit: OwnedSemaphorePermit,
     account_bytes: AccountBytes,
 }
@@ -117,7 +117,7 @@ impl Reservation {
             budget,
             account,
             bytes: 0,
-            held: Held::Small,
+            held: HeldMemory::Small,
         }
     }
 
@@ -131,7 +131,7 @@ impl Reservation {
     /// # Errors
     /// [`AcquireError`] if a semaphore is closed. No code closes one.
     pub async fn grow(&mut self, needed: usize, wanted: usize) -> Result<(), AcquireError> {
-        let is_enough = needed <= self.bytes || matches!(self.held, Held::Reserve { .. });
+        let is_enough = needed <= self.bytes || matches!(self.held, HeldMemory::Reserve { .. });
         if is_enough || self.grow_small(needed) {
             return Ok(());
         }
@@ -139,7 +139,7 @@ impl Reservation {
     }
 
     fn grow_small(&mut self, needed: usize) -> bool {
-        if needed > SMALL_BYTES || !matches!(self.held, Held::Small) {
+        if needed > SMALL_BYTES || !matches!(self.held, HeldMemory::Small) {
             return false;
         }
         let (more, budget) = (needed - self.bytes, &self.budget);
@@ -157,7 +157,7 @@ impl Reservation {
     async fn grow_large(&mut self, needed: usize, wanted: usize) -> Result<(), AcquireError> {
         let (budget, account) = (Arc::clone(&self.budget), Arc::clone(&self.account));
         let has = match self.held {
-            Held::Small => 0,
+            HeldMemory::Small => 0,
             _ => self.bytes,
         };
         let (missing, wished) = (units(needed - has), units(wanted.max(needed) - has));
@@ -194,12 +194,12 @@ impl Reservation {
         self.return_small();
         self.bytes += taken.bytes;
         match &mut self.held {
-            Held::Common(common) => {
+            HeldMemory::Common(common) => {
                 common.permit.merge(more);
                 common.account_bytes.bytes += std::mem::take(&mut taken.bytes);
             }
             held => {
-                *held = Held::Common(Common {
+                *held = HeldMemory::Common(CommonMemory {
                     permit: more,
                     account_bytes: taken,
                 });
@@ -211,11 +211,11 @@ impl Reservation {
     fn take_reserve(&mut self, permit: OwnedSemaphorePermit) {
         self.return_small();
         self.bytes = self.budget.longest;
-        self.held = Held::Reserve { _permit: permit };
+        self.held = HeldMemory::Reserve { _permit: permit };
     }
 
     fn return_small(&mut self) {
-        if matches!(self.held, Held::Small) && self.bytes > 0 {
+        if matches!(self.held, HeldMemory::Small) && self.bytes > 0 {
             self.account.small.fetch_sub(self.bytes, Ordering::SeqCst);
             self.budget.small.fetch_sub(self.bytes, Ordering::SeqCst);
             self.bytes = 0;
@@ -226,12 +226,12 @@ impl Reservation {
     /// long, and the next long body needs the reserve.
     pub fn complete(&mut self, length: usize) {
         let units = units(length);
-        if matches!(self.held, Held::Reserve { .. })
+        if matches!(self.held, HeldMemory::Reserve { .. })
             && let Some(account_bytes) = self.budget.take_large(&self.account, in_bytes(units))
             && let Ok(permit) = Arc::clone(&self.budget.common).try_acquire_many_owned(units)
         {
             self.bytes = in_bytes(units);
-            self.held = Held::Common(Common {
+            self.held = HeldMemory::Common(CommonMemory {
                 permit,
                 account_bytes,
             });

@@ -33,7 +33,7 @@ pub mod run_to_completion;
 pub mod settle;
 pub mod stream;
 
-use crate::admission::Admission;
+use crate::admission::RequestAdmission;
 use crate::kept_request::{KeptRequest, RequestLimits};
 use crate::key_owners::known_key::KnownKey;
 use crate::large_bodies::{LargeBodies, is_large};
@@ -78,7 +78,7 @@ pub struct CallPipeline {
     /// Steps 5 and 6 of a stream.
     pub streams: Arc<Streams>,
     /// A call whose caller has disconnected is still in flight.
-    pub admission: Arc<Admission>,
+    pub admission: Arc<RequestAdmission>,
     /// Limits the requests with known keys.
     pub request_limits: RequestLimits,
 }

@@ -5,7 +5,7 @@
 
 use crate::buffer_budget::Reservation;
 use crate::call::body::BufferedBody;
-use crate::call::call_request::{CallRequest, Run};
+use crate::call::call_request::{CallRequest, CallRun};
 use crate::call::hold::OpenHold;
 use crate::edge::connections::Connections;
 use crate::key_owners::known_key::KnownKey;
@@ -13,7 +13,7 @@ use crate::metrics::Metrics;
 use crate::metrics::connections::ConnectionMetrics;
 use crate::retry_queue::RetryQueue;
 use crate::retry_queue::item::HoldOrigin;
-use crate::server::components::{Components, Parts};
+use crate::server::components::{EdgeComponents, EdgeInputs};
 use crate::upstream::{Upstream, Upstreams};
 use bytes::Bytes;
 use crypto::seal::SealedFor;
@@ -70,7 +70,7 @@ struct FakeStore {
 
 /// The components of an edge, its store and its provider. Nothing runs in the background.
 pub struct Fixture {
-    components: Components,
+    components: EdgeComponents,
     pub registrar: Registrar,
     fake_store: Arc<FakeStore>,
     provider: TcpListener,
@@ -79,9 +79,9 @@ pub struct Fixture {
 }
 
 impl Deref for Fixture {
-    type Target = Components;
+    type Target = EdgeComponents;
 
-    fn deref(&self) -> &Components {
+    fn deref(&self) -> &EdgeComponents {
         &self.components
     }
 }
@@ -263,7 +263,7 @@ impl Fixture {
         let of_callers = ConnectionMetrics::new(&registrar).unwrap();
         let upstreams = Upstreams::new(&settings, 100).unwrap();
         upstreams.default_upstream().target().refresh_addresses().await;
-        let parts = Parts {
+        let parts = EdgeInputs {
             keyring: settings.keyring().unwrap(),
             prices: settings.prices().unwrap(),
             plans: settings.plans().unwrap(),
@@ -274,7 +274,7 @@ impl Fixture {
         };
         let store = Store::from_settings(&parts.settings.store).unwrap();
         Self {
-            components: Components::new(parts, store, Arc::new(metrics)),
+            components: EdgeComponents::new(parts, store, Arc::new(metrics)),
             registrar,
             fake_store,
             provider,
@@ -386,7 +386,7 @@ impl Fixture {
     /// A valid call.
     pub fn request(&self) -> CallRequest {
         CallRequest {
-            run: Run {
+            run: CallRun {
                 id: "r".to_owned(),
                 named: true,
             },

@@ -2,7 +2,7 @@
 //! `/metrics` is scraped.
 
 use crate::account_views::AccountViews;
-use crate::admission::Admission;
+use crate::admission::RequestAdmission;
 use crate::buffer_budget::BufferBudget;
 use crate::call::lost_writes_log::LostWritesLog;
 use crate::edge::connections::Connections;
@@ -82,7 +82,7 @@ telemetry::metrics! {
 /// The components whose values are collected.
 pub struct GaugeSources {
     /// Requests in flight.
-    pub admission: Arc<Admission>,
+    pub admission: Arc<RequestAdmission>,
     pub readiness: Readiness,
     pub retry_queue: Arc<RetryQueue>,
     /// `proxy.retry_queue_limit`

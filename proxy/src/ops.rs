@@ -34,16 +34,16 @@ pub struct OpsState {
 
 /// The application of the ops listener.
 pub struct Ops {
-    answers: Answers,
+    answers: OpsAnswers,
     arrivals: Arc<Arrivals<ConnectionLimit>>,
 }
 
 /// The answers of the ops listener. The state is set once the edge has started.
 #[derive(Clone)]
-struct Answers(Arc<OnceLock<OpsState>>);
+struct OpsAnswers(Arc<OnceLock<OpsState>>);
 
-struct Connection {
-    answers: Answers,
+struct OpsConnection {
+    answers: OpsAnswers,
     requests: Requests,
 }
 
@@ -53,7 +53,7 @@ impl Ops {
         // No limit of one address: probes and scrapers often share one.
         let limit = ConnectionLimit::new(CONNECTIONS_MAX, CONNECTIONS_MAX, Vec::new());
         Self {
-            answers: Answers(state),
+            answers: OpsAnswers(state),
             arrivals: Arc::new(Arrivals::new(limit)),
         }
     }
@@ -72,7 +72,7 @@ impl ServerApp for Ops {
     /// Serves a connection until it ends, or is closed for another one.
     async fn process_new(self: &Arc<Self>, connection: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let entry = self.arrivals.started(&connection)?;
-        let served = Arc::new(Connection {
+        let served = Arc::new(OpsConnection {
             answers: self.answers.clone(),
             requests: entry.requests(),
         });
@@ -85,7 +85,7 @@ impl ServerApp for Ops {
 }
 
 #[async_trait]
-impl HttpServerApp for Connection {
+impl HttpServerApp for OpsConnection {
     /// Answers a request. Its connection is not closed for another meanwhile.
     async fn process_new_http(
         self: &Arc<Self>,
@@ -107,7 +107,7 @@ impl HttpServerApp for Connection {
 const TEXT: &str = "text/plain; charset=utf-8";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-impl Answers {
+impl OpsAnswers {
     /// Sends the answer. `None` if the connection cannot be used again.
     async fn answer(&self, mut http: ServerSession) -> Option<ReusedHttpStream> {
         let (status, content_type, body) = self.to(http.req_header().uri.path());
@@ -155,8 +155,8 @@ mod tests {
             .admit(peer.ip())
             .await
             .unwrap();
-        let connection = Arc::new(Connection {
-            answers: Answers(Arc::default()),
+        let connection = Arc::new(OpsConnection {
+            answers: OpsAnswers(Arc::default()),
             requests: entry.requests(),
         });
         let (began, every) = (Instant::now(), IDLE_MAX / 6);

@@ -12,11 +12,11 @@ const OPENED_MAX: usize = 2_000;
 /// Decrypts provider keys and caches the result.
 pub struct ProviderKeys {
     keyring: Keyring,
-    opened: Cache<String, Arc<Opened>>,
+    opened: Cache<String, Arc<OpenedKey>>,
 }
 
 /// A decrypted key, and whom it was sealed for.
-struct Opened {
+struct OpenedKey {
     owner: [String; 4],
     key: Arc<SecretString>,
 }
@@ -48,7 +48,7 @@ impl ProviderKeys {
             return Ok(Arc::clone(&opened.key));
         }
         let key = Arc::new(self.keyring.open(owner, sealed)?);
-        let opened = Opened {
+        let opened = OpenedKey {
             owner: owner_words.map(str::to_owned),
             key: Arc::clone(&key),
         };

@@ -1,7 +1,7 @@
 //! Readiness: whether load balancers should send calls to this process.
 
-use crate::admission::Admission;
-use crate::store_health::StoreHealth;
+use crate::admission::RequestAdmission;
+use crate::store_health::EdgeStoreHealth;
 use crate::tables::prices::Prices;
 use std::sync::Arc;
 use store::blocked::BlockedCopy;
@@ -10,9 +10,9 @@ use store::blocked::BlockedCopy;
 #[derive(Clone)]
 pub struct Readiness {
     /// Not ready while draining.
-    pub admission: Arc<Admission>,
+    pub admission: Arc<RequestAdmission>,
     /// Not ready while the store is untrusted or unreachable.
-    pub health: Arc<StoreHealth>,
+    pub health: Arc<EdgeStoreHealth>,
     /// Not ready until the blocked addresses are loaded.
     pub blocked: Arc<BlockedCopy>,
     /// Not ready until the imported prices are loaded.

@@ -15,7 +15,7 @@ mod unjournaled;
 mod writing;
 
 use crate::metrics::Metrics;
-use crate::store_health::StoreHealth;
+use crate::store_health::EdgeStoreHealth;
 use delivery::{BatchOutcome, ItemDeliverer};
 use foreign_journals::ForeignJournals;
 use item::{HoldOrigin, RetryItem};
@@ -253,7 +253,7 @@ impl RetryQueue {
     }
 
     /// Delivers the items, forever.
-    pub async fn run(self: Arc<Self>, store: Store, health: Arc<StoreHealth>, metrics: Arc<Metrics>) {
+    pub async fn run(self: Arc<Self>, store: Store, health: Arc<EdgeStoreHealth>, metrics: Arc<Metrics>) {
         let mut delivery = ItemDeliverer::new(store, health, metrics);
         loop {
             if self.is_empty() {

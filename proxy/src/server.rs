@@ -24,7 +24,7 @@ use bound::Bound;
 use cannot_start::CannotStart;
 use certificate::Certificate;
 use clap::Parser as _;
-use components::Parts;
+use components::EdgeInputs;
 use connections::allocator;
 use connections::open_files;
 use descriptors::{Configured, Descriptors};
@@ -35,7 +35,7 @@ use pingora::protocols::l4::stream::L4BufferSettings;
 use pingora::server::{RunArgs, Server};
 use service::{EdgeService, Telemetry};
 use settings::{self, BadSettings, ProxySettings, Settings};
-use signals::Signals;
+use signals::SignalHandler;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -70,7 +70,7 @@ pub fn run() -> ExitCode {
 }
 
 /// Checks everything that can be checked without a port, and prepares the services.
-fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), CannotStart> {
+fn prepare(options: &Options, hangups: Signal) -> Result<(Server, SignalHandler), CannotStart> {
     let settings = settings::load(options.config.as_deref())?;
     let proxy = settings.proxy.clone();
     Store::check(&settings.store).map_err(|error| BadSettings(error.to_string()))?;
@@ -111,7 +111,7 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     let (bound, successor) = addresses(options, &proxy, certificate.as_ref())?;
     log_start(options, &proxy, certificate.as_ref());
     let mut server = Server::new_with_opt_and_conf(pingora_conf::options(successor.is_some()), conf);
-    let signals = Signals {
+    let signals = SignalHandler {
         state: Arc::clone(&state),
         retry_queue,
         fds: Arc::default(),
@@ -210,7 +210,7 @@ fn parts(
     settings: Settings,
     connections: Arc<Connections>,
     to_provider: usize,
-) -> Result<Parts, CannotStart> {
+) -> Result<EdgeInputs, CannotStart> {
     let keyring = settings.keyring()?;
     let prices = settings.prices()?;
     let plans = settings.plans()?;
@@ -218,7 +218,7 @@ fn parts(
     let (dir, limit) = (&settings.proxy.data_dir, settings.proxy.retry_queue_limit);
     let retry_queue = RetryQueue::open(dir, limit)
         .map_err(|error| CannotStart::from_io(&format!("proxy.data_dir {}", dir.display()), &error))?;
-    Ok(Parts {
+    Ok(EdgeInputs {
         settings,
         keyring,
         prices,

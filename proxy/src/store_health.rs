@@ -29,7 +29,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 const RECORD_WITHIN: Duration = Duration::from_millis(50);
 
 /// Known state of the store.
-pub struct StoreHealth {
+pub struct EdgeStoreHealth {
     store: Store,
     key_owners: Arc<KeyOwners>,
     provider_keys: Arc<ProviderKeys>,
@@ -60,7 +60,7 @@ pub struct StoreHealth {
     master_key: MasterKeyCheck,
 }
 
-impl StoreHealth {
+impl EdgeStoreHealth {
     /// Creates the health of a store that was not checked yet. `key_owners` is cleared when another ledger replaces the
     /// store's; `provider_keys` has the master keys; `address` is the store's address as the log may show it.
     pub fn new(
@@ -132,7 +132,7 @@ impl StoreHealth {
         has_passed
     }
 
-    /// Like [`StoreHealth::is_trusted`], for a call that checked before its body was read, which may have taken long.
+    /// Like [`EdgeStoreHealth::is_trusted`], for a call that checked before its body was read, which may have taken long.
     /// Checks the store only if a connection broke meanwhile.
     pub async fn is_still_trusted(self: &Arc<Self>) -> bool {
         if self.lost_connections.since_check(&self.store) {
@@ -190,7 +190,7 @@ impl StoreHealth {
         self.apply(read, None)
     }
 
-    /// Like [`StoreHealth::can_decide_now`], for requests that need no key: those that wait share a read.
+    /// Like [`EdgeStoreHealth::can_decide_now`], for requests that need no key: those that wait share a read.
     pub async fn can_decide_now_shared(&self) -> bool {
         self.keyless_read.get(self.can_decide_now()).await
     }

@@ -20,19 +20,19 @@ pub struct UnsentAnswers {
 }
 
 /// An answer that is counted until it is sent, or its caller disconnects.
-struct Counted {
+struct CountedAnswer {
     body: Bytes,
     account: Arc<AccountUsage>,
     all: Arc<UnsentAnswers>,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedAnswer {
     fn as_ref(&self) -> &[u8] {
         &self.body
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedAnswer {
     fn drop(&mut self) {
         self.account.unsent.fetch_sub(self.body.len(), Ordering::Relaxed);
         self.all.bytes.fetch_sub(self.body.len(), Ordering::Relaxed);
@@ -63,7 +63,7 @@ impl UnsentAnswers {
         account.unsent.fetch_add(body.len(), Ordering::Relaxed);
         self.bytes.fetch_add(body.len(), Ordering::Relaxed);
         let all = Arc::clone(self);
-        Bytes::from_owner(Counted { body, account, all })
+        Bytes::from_owner(CountedAnswer { body, account, all })
     }
 
     /// Returns the bytes of all unsent answers.

@@ -7,7 +7,7 @@ use crate::key_owners::known_key::KnownKey;
 use crate::refused_accounts::RefusedAccounts;
 use crate::retry_queue::RetryQueue;
 use crate::retry_queue::item::HoldOrigin;
-use crate::store_health::StoreHealth;
+use crate::store_health::EdgeStoreHealth;
 use crate::tables::plans::{PlanLimits, PlanTable};
 use domain::denial::Denial;
 use domain::plan::Plan;
@@ -49,7 +49,7 @@ pub struct Authorizer {
     /// Executes the script.
     pub store: Store,
     /// Checked right before each decision.
-    pub health: Arc<StoreHealth>,
+    pub health: Arc<EdgeStoreHealth>,
     /// Limits to send.
     pub plans: Arc<PlanTable>,
     /// Plan and version of each account.

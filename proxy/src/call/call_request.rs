@@ -27,7 +27,7 @@ const RUN_ID_HEADER: HeaderName = HeaderName::from_static("x-service-run-id");
 #[derive(Debug)]
 pub struct CallRequest {
     /// Named by the caller, or new.
-    pub run: Run,
+    pub run: CallRun,
     /// `model`
     pub model: String,
     /// `service_tier`
@@ -44,12 +44,12 @@ pub struct CallRequest {
     /// The requested endpoint.
     pub endpoint: Endpoint,
     /// Options of a streamed answer; `None` if the caller does not request one.
-    pub stream: Option<StreamOptions>,
+    pub stream: Option<StreamAnswerOptions>,
 }
 
 /// Options of a streamed answer.
 #[derive(Debug, Clone, Copy)]
-pub struct StreamOptions {
+pub struct StreamAnswerOptions {
     /// Whether the usage frame of a chat-completions stream reaches the caller: the caller requested it, or the
     /// provider would also send it without the edge.
     pub usage_passes: bool,
@@ -145,7 +145,7 @@ impl CallRequest {
 
 /// The run that a call belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct CallRun {
     /// 1 to 200 characters.
     pub id: String,
     /// Whether the caller named the run. A call without a run id is a run of its own, and the store keeps no record of
@@ -186,7 +186,7 @@ impl RequestParser {
         let run = run_of(headers)?;
         let asks = upstream.identity().stream_usage == StreamUsage::Ask;
         let splice = body.usage_splice().filter(|_| asks).cloned();
-        let stream = body.stream.then(|| StreamOptions {
+        let stream = body.stream.then(|| StreamAnswerOptions {
             usage_passes: splice.is_none(),
             wants_cost: headers
                 .get(STREAM_COST_HEADER)
@@ -273,7 +273,7 @@ fn is_utf8_or_no_charset(parameter: &[u8]) -> bool {
 }
 
 /// Returns the caller's run, or a new one. A virtual key is refused as run id, since run ids are stored and logged.
-fn run_of(headers: &HeaderMap) -> Result<Run, Rejection> {
+fn run_of(headers: &HeaderMap) -> Result<CallRun, Rejection> {
     let refused = |must: &str| -> Rejection {
         let message = format!("`X-Service-Run-Id` {must}");
         Refusal::new(RefusalKind::InvalidRunId, message).into()
@@ -291,7 +291,7 @@ fn run_of(headers: &HeaderMap) -> Result<Run, Rejection> {
         .ok()
         .filter(|_| names::is_run_id(sent) && WellFormed::parse(sent).is_none());
     match (id, values.next()) {
-        (Some(id), None) => Ok(Run {
+        (Some(id), None) => Ok(CallRun {
             id: id.to_owned(),
             named: true,
         }),
@@ -300,9 +300,9 @@ fn run_of(headers: &HeaderMap) -> Result<Run, Rejection> {
 }
 
 /// Returns a run that the caller did not name. Without randomness there is no id, and the call cannot be decided (503).
-fn new_run<E>(id: Result<String, E>) -> Result<Run, Rejection> {
+fn new_run<E>(id: Result<String, E>) -> Result<CallRun, Rejection> {
     let id = id.map_err(|_| Rejection::unavailable())?;
-    Ok(Run { id, named: false })
+    Ok(CallRun { id, named: false })
 }
 
 #[cfg(test)]
@@ -359,7 +359,7 @@ mod tests {
     fn a_run_id_is_the_callers_or_a_new_one() {
         assert_eq!(
             run_of(&headers(&[("x-service-run-id", "r:1")])).unwrap(),
-            Run {
+            CallRun {
                 id: "r:1".into(),
                 named: true
             }

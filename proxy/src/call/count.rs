@@ -2,7 +2,7 @@
 //! request with a known key counts against the key's rate (decision D30).
 
 use super::authorize::{Authorizer, Decision};
-use super::denials::{Denials, Subject};
+use super::denials::{DenialBuilder, DenialSubject};
 use super::hold::hold_name;
 use super::rejection::Rejection;
 use crate::key_owners::known_key::KnownKey;
@@ -14,7 +14,7 @@ pub struct RequestCounter {
     /// Executes the script.
     pub authorizer: Arc<Authorizer>,
     /// Builds the rejections.
-    pub denials: Arc<Denials>,
+    pub denials: Arc<DenialBuilder>,
 }
 
 impl RequestCounter {
@@ -24,7 +24,7 @@ impl RequestCounter {
     /// 401 for a revoked key, 429 beyond the rate, 503 without a decision.
     pub async fn count(&self, key: &KnownKey) -> Result<(), Rejection> {
         let name = hold_name(&key.owner, "")?;
-        let subject = Subject {
+        let subject = DenialSubject {
             owner: &key.owner,
             name: &name,
             request: None,

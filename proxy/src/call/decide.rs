@@ -3,7 +3,7 @@
 
 use super::authorize::{Authorizer, ChargeRequest, Decision};
 use super::call_request::CallRequest;
-use super::denials::{Denials, Subject};
+use super::denials::{DenialBuilder, DenialSubject};
 use super::hold::{HoldSettler, OpenHold, hold_name};
 use super::rejection::Rejection;
 use crate::key_owners::known_key::KnownKey;
@@ -39,7 +39,7 @@ pub struct Decider {
     /// Executes the script.
     pub authorizer: Arc<Authorizer>,
     /// Builds the rejections.
-    pub denials: Arc<Denials>,
+    pub denials: Arc<DenialBuilder>,
     /// Decrypts the provider key.
     pub provider_keys: Arc<ProviderKeys>,
     /// Releases the hold of a call whose provider key does not decrypt.
@@ -57,7 +57,7 @@ impl Decider {
     /// 401 for a revoked key, or the denial.
     pub async fn decide(&self, key: &KnownKey, request: &CallRequest) -> Result<Approval, Rejection> {
         let name = hold_name(&key.owner, &request.run.id)?;
-        let subject = Subject {
+        let subject = DenialSubject {
             owner: &key.owner,
             name: &name,
             request: Some(request),

@@ -19,7 +19,7 @@ use store::lookup::VirtualKeyOwner;
 
 /// Subject of a denial: the ids of the decision, and the call unless the request is only counted.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct DenialSubject<'a> {
     /// Owner of the key.
     pub owner: &'a VirtualKeyOwner,
     /// Names the decision.
@@ -29,7 +29,7 @@ pub struct Subject<'a> {
 }
 
 /// Builds denials.
-pub struct Denials {
+pub struct DenialBuilder {
     /// Accounts that may not create records.
     pub refused: Arc<RefusedAccounts>,
     /// Counts denials by limits that apply to every plan.
@@ -38,9 +38,9 @@ pub struct Denials {
     pub runs_max: u64,
 }
 
-impl Denials {
+impl DenialBuilder {
     /// Builds the rejection for any outcome except approval. An unknown outcome is a denial.
-    pub fn rejection(&self, subject: Subject<'_>, decision: Decision) -> Rejection {
+    pub fn rejection(&self, subject: DenialSubject<'_>, decision: Decision) -> Rejection {
         let Decision { outcome, plan, .. } = decision;
         match outcome {
             AuthorizeOutcome::Denied(denial) => self.denied(denial, subject, Some(plan)).into(),
@@ -56,11 +56,16 @@ impl Denials {
     }
 
     /// Builds the denial of a request without a decision.
-    pub fn unavailable(&self, subject: Subject<'_>) -> Rejection {
+    pub fn unavailable(&self, subject: DenialSubject<'_>) -> Rejection {
         self.denied(Denial::ServiceUnavailable, subject, None).into()
     }
 
-    fn denied(&self, denial: Denial, subject: Subject<'_>, plan: Option<Arc<PlanLimits>>) -> Box<Denied> {
+    fn denied(
+        &self,
+        denial: Denial,
+        subject: DenialSubject<'_>,
+        plan: Option<Arc<PlanLimits>>,
+    ) -> Box<Denied> {
         let message = match denial {
             Denial::RateLimited => self.refused.cause(&subject.name.account).map(|cause| {
                 self.metrics.limited(RateLimitedBy::StoreShare);
@@ -85,7 +90,12 @@ impl Denials {
     }
 
     /// Builds a denial that is counted in a rate window: its id leads to the record of the window (decision D70).
-    fn counted(&self, window: DenialWindow<'_>, subject: Subject<'_>, plan: Arc<PlanLimits>) -> Box<Denied> {
+    fn counted(
+        &self,
+        window: DenialWindow<'_>,
+        subject: DenialSubject<'_>,
+        plan: Arc<PlanLimits>,
+    ) -> Box<Denied> {
         let mut denied = self.denied(window.denial, subject, Some(plan));
         denied.is_counted = true;
         if let Ok(id) = window.mint(clock::now_ms()) {
@@ -95,7 +105,7 @@ impl Denials {
     }
 
     /// Builds the denial of a call that no limit denies but that cannot be charged. The message says so.
-    fn too_much(&self, subject: Subject<'_>) -> Box<Denied> {
+    fn too_much(&self, subject: DenialSubject<'_>) -> Box<Denied> {
         let mut denied = self.denied(Denial::ServiceUnavailable, subject, None);
         let asked = subject.request.map(|request| {
             let estimate = request.estimate;
@@ -106,7 +116,7 @@ impl Denials {
     }
 
     /// Builds the denial of a new run beyond the account's budget of runs. The message says so.
-    fn runs_full(&self, subject: Subject<'_>, plan: Arc<PlanLimits>) -> Box<Denied> {
+    fn runs_full(&self, subject: DenialSubject<'_>, plan: Arc<PlanLimits>) -> Box<Denied> {
         self.metrics.limited(RateLimitedBy::Runs);
         let mut denied = self.denied(Denial::RateLimited, subject, Some(plan));
         denied.message = Some(Budget::runs_used_up(self.runs_max));

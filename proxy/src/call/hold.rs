@@ -6,7 +6,7 @@ use crate::metrics::ledger::LedgerMetrics;
 use crate::reply::denied::Denied;
 use crate::retry_queue::RetryQueue;
 use crate::retry_queue::item::HoldOrigin;
-use crate::store_health::StoreHealth;
+use crate::store_health::EdgeStoreHealth;
 use domain::decision::denial_id;
 use domain::denial::Denial;
 use domain::entry::HoldOutcome;
@@ -76,7 +76,7 @@ impl Settlement {
 /// Settles holds.
 pub struct HoldSettler {
     store: Store,
-    health: Arc<StoreHealth>,
+    health: Arc<EdgeStoreHealth>,
     retry_queue: Arc<RetryQueue>,
     metrics: LedgerMetrics,
 }
@@ -85,7 +85,7 @@ impl HoldSettler {
     /// Creates a settler that puts into `retry_queue` what the store does not accept.
     pub const fn new(
         store: Store,
-        health: Arc<StoreHealth>,
+        health: Arc<EdgeStoreHealth>,
         retry_queue: Arc<RetryQueue>,
         metrics: LedgerMetrics,
     ) -> Self {

@@ -4,7 +4,7 @@
 use super::rejection::Rejection;
 use crate::key_owners::KeyOwners;
 use crate::key_owners::known_key::KnownKey;
-use crate::store_health::StoreHealth;
+use crate::store_health::EdgeStoreHealth;
 use crate::tables::prices::Prices;
 use crypto::virtual_key::WellFormed;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct KeyOwnerLookup {
     /// Queried once for each key.
     pub store: Store,
     /// Only a usable store proves that a key does not exist.
-    pub health: Arc<StoreHealth>,
+    pub health: Arc<EdgeStoreHealth>,
     /// No call is accepted before the imported prices are loaded.
     pub prices: Arc<Prices>,
     /// Cache of the look-ups.

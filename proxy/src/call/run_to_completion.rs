@@ -2,7 +2,7 @@
 //! and moves to its own task only if that one is dropped: a task for each call would cost two more wake-ups. There it
 //! still counts as in flight, so a draining process waits for it.
 
-use crate::admission::Admission;
+use crate::admission::RequestAdmission;
 use crate::boxed;
 use futures::FutureExt;
 use futures::future::{BoxFuture, CatchUnwind};
@@ -19,12 +19,12 @@ pub struct RunToCompletion<T: Send + 'static> {
     /// `None` once it has ended.
     call: Option<CatchUnwind<AssertUnwindSafe<BoxFuture<'static, T>>>>,
     /// Counts the call once its caller no longer does.
-    admission: Arc<Admission>,
+    admission: Arc<RequestAdmission>,
 }
 
 impl<T: Send + 'static> RunToCompletion<T> {
     /// Boxes the future of a call, so that it moves to another task as a pointer.
-    pub fn new<F>(admission: &Arc<Admission>, call: impl FnOnce() -> F) -> Self
+    pub fn new<F>(admission: &Arc<RequestAdmission>, call: impl FnOnce() -> F) -> Self
     where
         F: Future<Output = T> + Send + 'static,
     {

@@ -21,7 +21,7 @@ use super::request_trace::RequestTrace;
 use super::run_to_completion::RunToCompletion;
 use super::settle::CallCompleter;
 use crate::account_usage::CallPermit;
-use crate::admission::Admission;
+use crate::admission::RequestAdmission;
 use crate::metrics::streams::Extension;
 use crate::metrics::{Metrics, Stage};
 use crate::reply::approved::{self, ApprovalHeaders};
@@ -30,7 +30,7 @@ use bytes::Bytes;
 use end::StreamEnd;
 use extender::{Extender, NotExtended};
 use growth::Growth;
-use reader::{Reader, StreamLimits};
+use reader::{StreamLimits, StreamReader};
 use secrecy::{ExposeSecret as _, SecretString};
 use sse::Filter;
 use std::cell::LazyCell;
@@ -46,7 +46,7 @@ pub struct Streams {
     /// Counts and times streams.
     pub metrics: Arc<Metrics>,
     /// A stream whose caller has disconnected is still in flight.
-    pub admission: Arc<Admission>,
+    pub admission: Arc<RequestAdmission>,
     /// Raises the holds of streams without a limit, or beyond one (`proxy.stream_extend`).
     pub extender: Option<Extender>,
     /// Stops the streams of frozen agents and revoked keys (`proxy.stop_frozen_streams`).
@@ -74,7 +74,7 @@ struct StreamedCall {
     shared: Arc<Streams>,
     request: CallRequest,
     hold: OpenHold,
-    reader: Reader,
+    reader: StreamReader,
     owner: VirtualKeyOwner,
     /// `None` if the hold does not grow.
     growth: Option<Growth>,
@@ -126,7 +126,7 @@ impl Streams {
         };
         let call = StreamedCall {
             shared: Arc::clone(self),
-            reader: Reader::new(answer, filter, sender, limits),
+            reader: StreamReader::new(answer, filter, sender, limits),
             growth: self.extender.as_ref().map(|_| Growth::from_request(&request)),
             request,
             hold,

@@ -7,7 +7,7 @@ use super::arrivals::Arrivals;
 use super::connection::{self, Connection};
 use super::connections::Connections;
 use super::control_limited::ControlLimited;
-use super::head::Head;
+use super::head::RequestHeads;
 use super::head_limited::HeadLimited;
 use super::preface;
 use super::state::EdgeState;
@@ -80,7 +80,7 @@ impl EdgeApp {
     /// Serves HTTP on a connection until it ends, misses the deadline of its first head, or is closed for another one.
     async fn serve_in_time(&self, connection: Stream, entry: &OpenConnection, shutdown: &ShutdownWatch) {
         let deadline = Instant::now() + self.within;
-        let head = Arc::new(Head::expected_by(deadline));
+        let head = Arc::new(RequestHeads::expected_by(deadline));
         let serving = pin!(self.serve(connection, Arc::clone(&head), entry.requests(), shutdown));
         let overdue = Box::pin(sleep_until(deadline + LATE_ANSWER));
         let until_first_head = UntilFirstHead {
@@ -99,7 +99,7 @@ impl EdgeApp {
     async fn serve(
         &self,
         connection: Stream,
-        head: Arc<Head>,
+        head: Arc<RequestHeads>,
         requests: Requests,
         shutdown: &ShutdownWatch,
     ) -> Option<()> {
@@ -119,7 +119,7 @@ impl EdgeApp {
         let seen = match (is_h2, &self.tls) {
             (false, _) => Some(Arc::clone(&head)),
             // Without TLS the listener has no write buffer.
-            (true, None) => Some(Arc::new(Head::unseen())),
+            (true, None) => Some(Arc::new(RequestHeads::unseen())),
             (true, Some(_)) => None,
         };
         let connection: Stream = match seen {
@@ -179,7 +179,7 @@ async fn encrypted(acceptor: &Acceptor, tcp: Tcp) -> Option<Stream> {
 /// A connection that is closed if its first head is late.
 struct UntilFirstHead<'a, F> {
     serving: Pin<&'a mut F>,
-    head: Arc<Head>,
+    head: Arc<RequestHeads>,
     /// `None` once the first head was received.
     overdue: Option<Pin<Box<Sleep>>>,
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::task::yield_now;
 
 /// The limits of a listener's connections.
-pub trait Admission: std::fmt::Debug + Send + Sync {
+pub trait ConnectionAdmission: std::fmt::Debug + Send + Sync {
     /// Counts a connection from `peer`. Waits while many connections are being closed for others.
     ///
     /// # Errors
@@ -22,13 +22,13 @@ pub trait Admission: std::fmt::Debug + Send + Sync {
     fn admit(&self, peer: IpAddr) -> impl Future<Output = Result<OpenConnection, ReachedLimit>> + Send;
 }
 
-impl Admission for ConnectionLimit {
+impl ConnectionAdmission for ConnectionLimit {
     fn admit(&self, peer: IpAddr) -> impl Future<Output = Result<OpenConnection, ReachedLimit>> + Send {
         self.admit(peer)
     }
 }
 
-impl Admission for Arc<Connections> {
+impl ConnectionAdmission for Arc<Connections> {
     fn admit(&self, peer: IpAddr) -> impl Future<Output = Result<OpenConnection, ReachedLimit>> + Send {
         Connections::admit(self, peer)
     }
@@ -72,7 +72,7 @@ impl<A> Arrivals<A> {
 }
 
 #[async_trait]
-impl<A: Admission> ConnectionFilter for Arrivals<A> {
+impl<A: ConnectionAdmission> ConnectionFilter for Arrivals<A> {
     /// Takes a slot for a connection. Pingora closes it if there is none, and starts its task otherwise.
     async fn should_accept(&self, peer: Option<&SocketAddr>) -> bool {
         let Some(peer) = peer.map(SocketAddr::ip) else {

@@ -1,6 +1,6 @@
 //! One connection of a caller: passes each of its requests, over HTTP/1.1 and HTTP/2, to the proxy.
 
-use super::head::Head;
+use super::head::RequestHeads;
 use super::write::KEEP_ALIVE;
 use super::{Edge, detached_stream, request_scope};
 use crate::boxed;
@@ -42,7 +42,7 @@ const FIRST_BYTES_MAX: usize = 4 << 10;
 /// The HTTP application of one connection.
 pub(super) struct Connection {
     proxy: Arc<HttpProxy<Edge>>,
-    head: Arc<Head>,
+    head: Arc<RequestHeads>,
     requests: Requests,
     /// Those of an HTTP/2 connection.
     http2: Option<Arc<Http2Requests>>,
@@ -52,7 +52,7 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) const fn new(
         proxy: Arc<HttpProxy<Edge>>,
-        head: Arc<Head>,
+        head: Arc<RequestHeads>,
         requests: Requests,
         http2: Option<Arc<Http2Requests>>,
         burst: Burst,

@@ -4,7 +4,7 @@
 
 use super::logging;
 use super::state::EdgeState;
-use crate::admission::InFlight;
+use crate::admission::RequestInFlight;
 use crate::call::completed::RunningStream;
 use crate::kept_request::KeptRequest;
 use crate::reply::EdgeReply;
@@ -22,7 +22,7 @@ pub(super) struct DetachedStream {
     /// Keeps the connection from being closed for another one.
     pub(super) _kept: KeptRequest,
     /// Counts the request as in flight.
-    pub(super) _in_flight: Option<InFlight>,
+    pub(super) _in_flight: Option<RequestInFlight>,
 }
 
 /// Takes the session of a request, and leaves one without a connection, which Pingora ends without effect.

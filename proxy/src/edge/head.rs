@@ -10,7 +10,7 @@ pub(super) const NO_HEAD: usize = usize::MAX;
 
 /// State of a connection's request heads.
 #[derive(Debug)]
-pub struct Head {
+pub struct RequestHeads {
     deadline: Instant,
     has_arrived: AtomicBool,
     /// Remaining bytes of the current head.
@@ -21,7 +21,7 @@ pub struct Head {
     flushes_next_write: AtomicBool,
 }
 
-impl Head {
+impl RequestHeads {
     /// Creates the state of a connection that must receive its first head by `deadline`.
     pub const fn expected_by(deadline: Instant) -> Self {
         Self {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn earlier_bytes_count_until_they_cannot_matter() {
-        let head = Head::expected_by(Instant::now());
+        let head = RequestHeads::expected_by(Instant::now());
         let read = |bytes: usize| {
             head.begins();
             head.set_left(HEAD_BYTES_MAX - bytes);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn one_write_is_flushed_when_asked_for() {
-        let head = Head::expected_by(Instant::now());
+        let head = RequestHeads::expected_by(Instant::now());
         assert!(!head.take_flush());
         head.flush_next_write();
         assert!(head.take_flush() && !head.take_flush());

@@ -5,7 +5,7 @@
 //! other answer, instead of Pingora. Then it reports a broken connection to HTTP.
 
 use super::delegate::delegate_connection;
-use super::head::{HEAD_BYTES_MAX, Head, NO_HEAD};
+use super::head::{HEAD_BYTES_MAX, NO_HEAD, RequestHeads};
 use super::refused_head;
 use super::write_buffer::WriteBuffer;
 use crate::metrics::Metrics;
@@ -45,7 +45,7 @@ impl Timer {
 /// collects writes until they are flushed, also for HTTP/2 without TLS, whose heads it does not see.
 pub struct HeadLimited {
     inner: Stream,
-    head: Arc<Head>,
+    head: Arc<RequestHeads>,
     metrics: Arc<Metrics>,
     within: Duration,
     /// Deadline of the current head.
@@ -67,7 +67,7 @@ impl std::fmt::Debug for HeadLimited {
 impl HeadLimited {
     /// Wraps a connection. `within` is the time for each further head, counted from its first byte, and the time for
     /// the caller to read a refusal or the end of the connection.
-    pub fn new(inner: Stream, head: Arc<Head>, metrics: Arc<Metrics>, within: Duration) -> Self {
+    pub fn new(inner: Stream, head: Arc<RequestHeads>, metrics: Arc<Metrics>, within: Duration) -> Self {
         Self {
             inner,
             head,
@@ -81,7 +81,7 @@ impl HeadLimited {
     }
 
     /// Returns the state of the heads of a request's connection; `None` over HTTP/2.
-    pub fn head_of(session: &ServerSession) -> Option<&Head> {
+    pub fn head_of(session: &ServerSession) -> Option<&RequestHeads> {
         let connection: &Self = session.stream()?.as_any().downcast_ref()?;
         Some(&connection.head)
     }

@@ -3,7 +3,7 @@
 //! Futures with a time-out are pinned in place: passed by value, each would be moved, and those of a call have
 //! thousands of bytes.
 
-use crate::admission::Admission;
+use crate::admission::RequestAdmission;
 use crate::call::body::pieces_max;
 use crate::reply::EdgeReply;
 use bytes::Bytes;
@@ -62,7 +62,7 @@ pub(super) fn head_of(status: StatusCode, headers: HeaderMap) -> Box<ResponseHea
 /// Writes answers.
 pub struct ReplyWriter {
     /// A draining process closes its connections.
-    pub admission: Arc<Admission>,
+    pub admission: Arc<RequestAdmission>,
     /// `proxy.client_timeout_ms`, for each [`WRITTEN_AT_ONCE`] bytes.
     pub timeout: Duration,
 }

@@ -48,9 +48,9 @@ telemetry::metrics! {
 
 /// Counts a stream as open until it is dropped.
 #[derive(Debug)]
-pub struct Open(IntGauge);
+pub struct OpenStreamCount(IntGauge);
 
-impl Drop for Open {
+impl Drop for OpenStreamCount {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -58,9 +58,9 @@ impl Drop for Open {
 
 impl StreamMetrics {
     /// Counts a stream that begins.
-    pub fn opened(&self) -> Open {
+    pub fn opened(&self) -> OpenStreamCount {
         self.open.inc();
-        Open(self.open.clone())
+        OpenStreamCount(self.open.clone())
     }
 
     /// Records the first byte of a stream.

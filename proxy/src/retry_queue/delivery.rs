@@ -9,7 +9,7 @@ use super::RetryQueue;
 use super::item::RetryItem;
 use super::queue::{Queue, QueuePosition};
 use crate::metrics::Metrics;
-use crate::store_health::StoreHealth;
+use crate::store_health::EdgeStoreHealth;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -64,7 +64,7 @@ enum ItemOutcome {
 /// Delivers queued items.
 pub(super) struct ItemDeliverer {
     store: Store,
-    health: Arc<StoreHealth>,
+    health: Arc<EdgeStoreHealth>,
     metrics: Arc<Metrics>,
     history: DeliveryHistory,
 }
@@ -131,7 +131,7 @@ impl ScriptErrors {
 }
 
 impl ItemDeliverer {
-    pub(super) fn new(store: Store, health: Arc<StoreHealth>, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(store: Store, health: Arc<EdgeStoreHealth>, metrics: Arc<Metrics>) -> Self {
         Self {
             store,
             health,

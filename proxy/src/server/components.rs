@@ -2,7 +2,7 @@
 //! that it needs. No other code has all of them.
 
 use crate::account_views::AccountViews;
-use crate::admission::Admission;
+use crate::admission::RequestAdmission;
 use crate::buffer_budget::BufferBudget;
 use crate::call::CallPipeline;
 use crate::call::authorize::Authorizer;
@@ -10,7 +10,7 @@ use crate::call::body::BodyReader;
 use crate::call::call_request::RequestParser;
 use crate::call::count::RequestCounter;
 use crate::call::decide::Decider;
-use crate::call::denials::Denials;
+use crate::call::denials::DenialBuilder;
 use crate::call::forward::Forwarder;
 use crate::call::hold::HoldSettler;
 use crate::call::key_owner::KeyOwnerLookup;
@@ -34,7 +34,7 @@ use crate::readiness::Readiness;
 use crate::refused_accounts::RefusedAccounts;
 use crate::retry_queue::RetryQueue;
 use crate::routes::OfferedRoutes;
-use crate::store_health::StoreHealth;
+use crate::store_health::EdgeStoreHealth;
 use crate::tables;
 use crate::tables::plans::PlanTable;
 use crate::tables::price_offers::PriceOffers;
@@ -58,7 +58,7 @@ use tokio::sync::Mutex;
 use tokio::time::interval;
 
 /// Inputs that are read and checked before a port is bound.
-pub struct Parts {
+pub struct EdgeInputs {
     /// Validated configuration.
     pub settings: Settings,
     /// The master keys.
@@ -76,17 +76,17 @@ pub struct Parts {
 }
 
 /// The components that several parts of the process share.
-pub struct Components {
+pub struct EdgeComponents {
     pub settings: Arc<Settings>,
     pub store: Store,
     pub metrics: Arc<Metrics>,
-    pub admission: Arc<Admission>,
+    pub admission: Arc<RequestAdmission>,
     pub connections: Arc<Connections>,
     pub budget: Arc<BufferBudget>,
     pub unsent_answers: Arc<UnsentAnswers>,
     pub owners: Arc<KeyOwners>,
     pub views: Arc<AccountViews>,
-    pub health: Arc<StoreHealth>,
+    pub health: Arc<EdgeStoreHealth>,
     pub blocked: Arc<BlockedCopy>,
     pub refused: Arc<RefusedAccounts>,
     pub lost_writes: Arc<LostWritesLog>,
@@ -98,16 +98,16 @@ pub struct Components {
     pub stops: Option<Arc<Stops>>,
 }
 
-impl Components {
+impl EdgeComponents {
     /// Creates the components. Starts no task.
-    pub fn new(parts: Parts, store: Store, metrics: Arc<Metrics>) -> Self {
+    pub fn new(parts: EdgeInputs, store: Store, metrics: Arc<Metrics>) -> Self {
         let settings = Arc::new(parts.settings);
         let proxy = &settings.proxy;
         let owners = Arc::new(KeyOwners::new(proxy.max_remembered_keys));
         let views = Arc::<AccountViews>::default();
         let address = Store::shown_address(&settings.store);
         let provider_keys = Arc::new(ProviderKeys::new(parts.keyring));
-        let health = StoreHealth::new(
+        let health = EdgeStoreHealth::new(
             store.clone(),
             Arc::clone(&owners),
             Arc::clone(&provider_keys),
@@ -178,7 +178,7 @@ impl Components {
             retry_queue: Arc::clone(&self.retry_queue),
             lost_writes: Arc::clone(&self.lost_writes),
         });
-        let denials = Arc::new(Denials {
+        let denials = Arc::new(DenialBuilder {
             refused: Arc::clone(&self.refused),
             metrics: Arc::clone(&self.metrics),
             runs_max: self.store.budgets().limit(Budget::Runs),

@@ -1,7 +1,7 @@
 //! The end of a process that accepts no more connections: its calls finish, and undelivered items stay in the journal.
 //! Items that cannot be written to the journal are logged, and the exit code reports them.
 
-use crate::admission::Admission;
+use crate::admission::RequestAdmission;
 use crate::retry_queue::RetryQueue;
 use crate::retry_queue::item::RetryItem;
 use pingora::server::ShutdownWatch;
@@ -30,7 +30,7 @@ const SPANS_WITHIN: Duration = Duration::from_secs(1);
 /// Ends the process when the last call has finished; at the latest after `within` (`proxy.drain_ms`),
 /// [`PENDING_WITHIN`] and [`SPANS_WITHIN`].
 pub async fn exit_when_drained(
-    admission: Arc<Admission>,
+    admission: Arc<RequestAdmission>,
     retry_queue: Arc<RetryQueue>,
     within: Duration,
     mut shutdown: ShutdownWatch,
@@ -119,7 +119,7 @@ fn report_lost(lost: &[RetryItem]) {
 }
 
 /// Waits until no request was in flight for [`QUIET`], at most until the deadline.
-async fn quiet(admission: &Admission, deadline: Instant) {
+async fn quiet(admission: &RequestAdmission, deadline: Instant) {
     let mut since = Instant::now();
     while since.elapsed() < QUIET && Instant::now() < deadline {
         if admission.in_flight() > 0 {

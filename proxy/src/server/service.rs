@@ -2,12 +2,12 @@
 //! process, then serves.
 
 use super::bound::Bound;
-use super::components::{Components, Parts};
+use super::components::{EdgeComponents, EdgeInputs};
 use super::descriptors::{Configured, Descriptors};
 use super::drain;
 use super::handover::{self, Successor};
 use super::signals::Fds;
-use crate::admission::Admission;
+use crate::admission::RequestAdmission;
 use crate::edge::app::EdgeApp;
 use crate::edge::state::EdgeState;
 use crate::gauges::{Exposition, Gauges};
@@ -57,7 +57,7 @@ pub struct EdgeService {
     pub listener: Service<EdgeApp>,
     pub state: Arc<OnceLock<Arc<EdgeState>>>,
     pub ops_state: Arc<OnceLock<OpsState>>,
-    pub parts: Option<Parts>,
+    pub parts: Option<EdgeInputs>,
     pub telemetry: Option<Telemetry>,
     pub hangups: Option<Signal>,
     pub fds: Arc<OnceLock<Fds>>,
@@ -67,16 +67,16 @@ pub struct EdgeService {
 }
 
 /// The components of a started edge that its service uses.
-struct Started {
+struct StartedEdge {
     readiness: Readiness,
-    admission: Arc<Admission>,
+    admission: Arc<RequestAdmission>,
     retry_queue: Arc<RetryQueue>,
     drain_within: Duration,
 }
 
 impl EdgeService {
     /// Creates the components and starts the background tasks. The store must be opened in the runtime that uses it.
-    fn start(&mut self) -> Option<Started> {
+    fn start(&mut self) -> Option<StartedEdge> {
         let parts = self.parts.take()?;
         let Telemetry {
             registrar,
@@ -97,7 +97,7 @@ impl EdgeService {
         let store = Store::from_settings(&parts.settings.store)
             .ok()?
             .with_budgets(budgets);
-        let components = Components::new(parts, store, Arc::new(metrics));
+        let components = EdgeComponents::new(parts, store, Arc::new(metrics));
         self.state.get_or_init(|| Arc::new(components.edge_state()));
         self.descriptors.warn_if_below(self.configured);
         components.start_background_tasks(gauges.store.clone(), hangups);
@@ -109,7 +109,7 @@ impl EdgeService {
                 sources: components.gauge_sources(),
             },
         });
-        Some(Started {
+        Some(StartedEdge {
             readiness: components.readiness(),
             drain_within: Duration::from_millis(components.settings.proxy.drain_ms),
             admission: components.admission,
@@ -120,7 +120,7 @@ impl EdgeService {
     /// In a process that takes over: waits until calls can be decided, then notifies the old process, which accepts
     /// connections until then. Both processes share the sockets, so connections made in between wait in the sockets'
     /// queue.
-    async fn take_over(&mut self, started: &Started) {
+    async fn take_over(&mut self, started: &StartedEdge) {
         let Some(successor) = self.successor.take() else {
             return;
         };
@@ -170,7 +170,7 @@ impl ServiceWithDependents for EdgeService {
             self.fds.get_or_init(|| Fds(Arc::clone(fds)));
         }
         self.take_over(&started).await;
-        let Started {
+        let StartedEdge {
             admission,
             retry_queue,
             drain_within,

@@ -27,7 +27,7 @@ pub fn hangups() -> std::io::Result<Signal> {
 }
 
 /// Handles signals.
-pub struct Signals {
+pub struct SignalHandler {
     /// Set once the edge has started.
     pub state: Arc<OnceLock<Arc<EdgeState>>>,
     /// The queue whose items an immediate end must not lose.
@@ -68,7 +68,7 @@ impl Listened {
 }
 
 #[async_trait]
-impl ShutdownSignalWatch for Signals {
+impl ShutdownSignalWatch for SignalHandler {
     async fn recv(&self) -> ShutdownSignal {
         let mut signals = match Listened::new(Arc::clone(&self.retry_queue)) {
             Ok(signals) => signals,
@@ -108,7 +108,7 @@ impl ShutdownSignalWatch for Signals {
     }
 }
 
-impl Signals {
+impl SignalHandler {
     /// Announces the end of the process to load balancers and callers: readiness fails, and each answer closes its
     /// connection.
     fn start_drain(&self) {

@@ -1,6 +1,6 @@
 //! Offers the price table in force to the archive, so that its charges can be recomputed (decision D48).
 
-use crate::store_health::StoreHealth;
+use crate::store_health::EdgeStoreHealth;
 use domain::price::PriceTable;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const AGAIN: Duration = Duration::from_secs(3_600);
 /// The offers of this process.
 pub struct PriceOffers {
     store: Store,
-    health: Arc<StoreHealth>,
+    health: Arc<EdgeStoreHealth>,
     /// Version of the table that was last offered.
     version: String,
     /// When the store took it; `None` if it did not.
@@ -23,7 +23,7 @@ pub struct PriceOffers {
 
 impl PriceOffers {
     /// Creates the state before the first offer.
-    pub const fn new(store: Store, health: Arc<StoreHealth>) -> Self {
+    pub const fn new(store: Store, health: Arc<EdgeStoreHealth>) -> Self {
         Self {
             store,
             health,

@@ -1,7 +1,7 @@
 //! Tests of the charge of whole answers and streams, and of the details that the audit trail has of it.
 
 use super::*;
-use crate::call::call_request::Run;
+use crate::call::call_request::CallRun;
 use crate::upstream::failure::BreakOff;
 use crate::upstream::usage::{Reported, UsageReader};
 use bytes::Bytes;
@@ -24,7 +24,7 @@ fn request() -> CallRequest {
     // The settings of the price file, which precede its models.
     let settings = DEFAULT_PRICES.split("[models.").next().unwrap();
     CallRequest {
-        run: Run {
+        run: CallRun {
             id: "r".to_owned(),
             named: true,
         },

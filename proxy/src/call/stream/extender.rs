@@ -3,7 +3,7 @@
 use crate::account_views::AccountViews;
 use crate::call::hold::OpenHold;
 use crate::metrics::streams::Extension;
-use crate::store_health::StoreHealth;
+use crate::store_health::EdgeStoreHealth;
 use crate::tables::plans::PlanTable;
 use domain::denial::Denial;
 use domain::money::Nanos;
@@ -20,7 +20,7 @@ pub struct Extender {
     /// Executes the script.
     pub store: Store,
     /// Checked right before each extension.
-    pub health: Arc<StoreHealth>,
+    pub health: Arc<EdgeStoreHealth>,
     /// Limits to send.
     pub plans: Arc<PlanTable>,
     /// Plan and version of each account.

@@ -54,7 +54,7 @@ impl Draining {
 }
 
 /// The reader of one stream.
-pub struct Reader {
+pub struct StreamReader {
     stream: Box<AnswerStream>,
     filter: Filter,
     sender: PieceSender,
@@ -72,7 +72,7 @@ pub struct Reader {
     timer: Pin<Box<Sleep>>,
 }
 
-impl Reader {
+impl StreamReader {
     /// Creates the reader of a stream.
     pub fn new(stream: Box<AnswerStream>, filter: Filter, sender: PieceSender, limits: StreamLimits) -> Self {
         let now = Instant::now();

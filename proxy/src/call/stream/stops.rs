@@ -22,9 +22,9 @@ const QUERIES_AT_ONCE: usize = 32;
 
 /// The keys with open streams.
 #[derive(Default)]
-pub struct Stops(Mutex<HashMap<String, Watched>>);
+pub struct Stops(Mutex<HashMap<String, WatchedKey>>);
 
-struct Watched {
+struct WatchedKey {
     owner: VirtualKeyOwner,
     stopped: watch::Sender<bool>,
 }
@@ -44,10 +44,12 @@ impl Stops {
     /// Watches the key of a stream, until the returned value is dropped.
     pub fn watch(&self, owner: &VirtualKeyOwner) -> Stop {
         let mut all = self.0.lock();
-        let watched = all.entry(owner.key_id().to_owned()).or_insert_with(|| Watched {
-            owner: owner.clone(),
-            stopped: watch::Sender::new(false),
-        });
+        let watched = all
+            .entry(owner.key_id().to_owned())
+            .or_insert_with(|| WatchedKey {
+                owner: owner.clone(),
+                stopped: watch::Sender::new(false),
+            });
         until_stopped(watched.stopped.subscribe()).boxed()
     }
 

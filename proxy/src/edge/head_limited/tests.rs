@@ -8,9 +8,9 @@ use tokio::time::timeout;
 const WITHIN: Duration = Duration::from_millis(400);
 
 /// Returns a connection whose first head was read, and its caller.
-fn used(fixture: &Fixture, buffer: usize) -> (HeadLimited, Arc<Head>, DuplexStream) {
+fn used(fixture: &Fixture, buffer: usize) -> (HeadLimited, Arc<RequestHeads>, DuplexStream) {
     let (caller, connection) = duplex(buffer);
-    let head = Arc::new(Head::expected_by(Instant::now()));
+    let head = Arc::new(RequestHeads::expected_by(Instant::now()));
     head.begins();
     head.ends();
     head.begins();
