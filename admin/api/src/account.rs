@@ -31,11 +31,11 @@ operations! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AccountStanding)]
-struct AccountView<'a> {
+struct AccountStanding<'a> {
     success: bool,
     account: AccountFacts<'a>,
-    limits: Limits,
-    usage: Usage,
+    limits: PlanLimitsView,
+    usage: PlanUsageView,
     features: Features,
     /// The next plan up; null on the largest.
     #[schema(example = "startup")]
@@ -67,7 +67,7 @@ struct AccountFacts<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PlanLimits)]
-struct Limits {
+struct PlanLimitsView {
     #[schema(example = 10)]
     active_virtual_keys: Option<u64>,
     /// Of each virtual key.
@@ -92,7 +92,7 @@ struct Limits {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PlanUsage)]
-struct Usage {
+struct PlanUsageView {
     #[schema(example = 3)]
     active_virtual_keys: u64,
     #[schema(example = 2)]
@@ -122,13 +122,13 @@ struct Features {
 struct PlanView<'a> {
     #[schema(example = "builder")]
     name: &'a str,
-    limits: Limits,
+    limits: PlanLimitsView,
     features: Features,
     /// True for the account's plan.
     current: bool,
 }
 
-impl Limits {
+impl PlanLimitsView {
     const fn new(plan: &Plan) -> Self {
         Self {
             active_virtual_keys: plan.active_virtual_keys,
@@ -217,7 +217,7 @@ async fn show(call: &Call) -> Answer {
     let account = account.ok_or(Code::ServiceUnavailable)?;
     let plans = call.admission.plans.load_full();
     let plan = call.plan(&account.plan)?;
-    Reply::ok(&AccountView {
+    Reply::ok(&AccountStanding {
         success: true,
         account: AccountFacts {
             id: &account.id,
@@ -225,7 +225,7 @@ async fn show(call: &Call) -> Answer {
             plan: &account.plan,
             created_at: iso_from_ms(account.created_at_ms),
         },
-        limits: Limits::new(&plan),
+        limits: PlanLimitsView::new(&plan),
         usage: usage(call, &keys).await?,
         features: Features::new(&plan),
         upgrade_to: plan.upgrade_to.as_deref(),
@@ -235,7 +235,7 @@ async fn show(call: &Call) -> Answer {
     })
 }
 
-async fn usage(call: &Call, keys: &store::keys::AccountKeys) -> Result<Usage, Problem> {
+async fn usage(call: &Call, keys: &store::keys::AccountKeys) -> Result<PlanUsageView, Problem> {
     let (store, mode) = (&call.state.store, call.caller.mode);
     let now_ms = server_clock::now_ms(store).await?;
     let period = Period::at(now_ms);
@@ -248,7 +248,7 @@ async fn usage(call: &Call, keys: &store::keys::AccountKeys) -> Result<Usage, Pr
                 .webhooks
         }
     };
-    Ok(Usage {
+    Ok(PlanUsageView {
         active_virtual_keys: live.active_keys,
         cap_agents_this_month: live.cap_agents,
         tracked_usd_this_month: live.tracked,
@@ -266,7 +266,7 @@ fn all<'a>(plans: &'a Plans, current: &str) -> Vec<PlanView<'a>> {
         .filter_map(|name| Some((name, plans.get(name)?)));
     let views = named.map(|(name, plan)| PlanView {
         name,
-        limits: Limits::new(plan),
+        limits: PlanLimitsView::new(plan),
         features: Features::new(plan),
         current: name == current,
     });

@@ -51,7 +51,7 @@ const HEAD_HEADER: &str = "x-service-audit-head";
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Checkpoint)]
-struct Signed {
+struct CheckpointView {
     success: bool,
     /// Number of entries that it covers.
     #[schema(example = 118)]
@@ -183,7 +183,7 @@ pub async fn checkpoint(call: Call) -> Answer {
     };
     // Nobody is given an earlier state that looks like the present one.
     let checkpoint = checkpoint::of_earlier(realm, head, now);
-    Reply::ok(&Signed {
+    Reply::ok(&CheckpointView {
         success: true,
         size: head.seq,
         hash: head.text(),

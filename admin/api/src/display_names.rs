@@ -27,7 +27,7 @@ const IDS_MAX: usize = 100;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Names)]
-struct Names<'a> {
+struct DisplayNames<'a> {
     success: bool,
     /// In the order of `ids`, without those that do not exist or have no name.
     names: Vec<NameView<'a>>,
@@ -68,7 +68,7 @@ pub async fn list(call: Call) -> Answer {
         let kind = Named::from_id(id).as_str();
         Some(NameView { id, kind, name })
     });
-    Reply::ok(&Names {
+    Reply::ok(&DisplayNames {
         success: true,
         names: views.collect(),
     })

@@ -38,7 +38,7 @@ operations! {
 /// Longest reason of a dispute.
 const REASON_MAX: usize = 500;
 
-endpoint::answer! { EscrowAnswer<'a>, escrow: view::Record<'a> }
+endpoint::answer! { EscrowAnswer<'a>, escrow: view::EscrowView<'a> }
 
 /// `POST /escrow/create`
 pub async fn create(call: Call) -> Answer {

@@ -9,7 +9,7 @@ mod csv;
 mod document;
 mod filter;
 
-use self::document::{Document, Links};
+use self::document::{IntentDocument, Links};
 use self::filter::{INDEXED, SEARCHED};
 use super::spend::{AllowedSpend, SpendPlan, Stored, denied, no_agent, settled, too_much};
 use crate::state::{ApiState, Call};
@@ -40,11 +40,11 @@ operations! {
 /// Longest reason of a decision.
 const REASON_MAX: usize = 500;
 
-endpoint::answer! { IntentAnswer<'a>, intent: Document<'a> }
+endpoint::answer! { IntentAnswer<'a>, intent: IntentDocument<'a> }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = IntentDenied)]
-struct Denied<'a> {
+struct IntentDenied<'a> {
     success: bool,
     #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
@@ -74,7 +74,7 @@ pub async fn list(call: Call) -> Answer {
             (found.part, Some(found.is_partial))
         }
     };
-    Reply::ok(&paging.listing(&part, Document::brief).partial(partial))
+    Reply::ok(&paging.listing(&part, IntentDocument::brief).partial(partial))
 }
 
 /// Returns the caller's intents.
@@ -94,7 +94,7 @@ const fn is_intent(kind: IntentKind) -> bool {
 pub async fn get(call: Call) -> Answer {
     let record = require(&call).await?;
     let links = Links::read(&call, &record).await?;
-    Reply::ok(&IntentAnswer::new(Document::whole(&record, &links)))
+    Reply::ok(&IntentAnswer::new(IntentDocument::whole(&record, &links)))
 }
 
 /// `GET /intents/{id}/export`
@@ -111,11 +111,11 @@ pub async fn export(call: Call) -> Answer {
     let record = require(&call).await?;
     if as_csv {
         let name = format!("{}.csv", record.id);
-        let row = csv::write(&Document::brief(&record))?;
+        let row = csv::write(&IntentDocument::brief(&record))?;
         return Reply::file(&name, crate::spreadsheet::CONTENT_TYPE, row);
     }
     let links = Links::read(&call, &record).await?;
-    let document = Document::whole(&record, &links);
+    let document = IntentDocument::whole(&record, &links);
     let json = serde_json::to_vec(&document).map_err(|error| {
         tracing::error!(%error, "an intent that is no JSON");
         Code::Internal
@@ -206,7 +206,7 @@ pub async fn deny(call: Call) -> Answer {
     if !deny_spend(store, &scope, &record, &decision, why.as_deref()).await? {
         return Err(Code::IntentNotPending.into());
     }
-    Reply::ok(&Denied {
+    Reply::ok(&IntentDenied {
         success: true,
         intent_id: &record.id,
         state: IntentState::Blocked.as_str(),

@@ -14,14 +14,14 @@ mod history;
 use super::catch_up;
 use crate::state::{ApiState, Call};
 use crate::threshold::tracked_limit;
-use attention::Item;
+use attention::AttentionItem;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
 use domain::timestamp::{date_from_day, iso_from_ms};
 use endpoint::doc::is;
 use endpoint::{Answer, Problem, Reply, operations, whole_number};
-use history::{History, TopAgent};
+use history::{OverviewHistory, TopAgent};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::account::counters::AccountCounters;
@@ -58,16 +58,16 @@ struct Overview<'a> {
     /// The present UTC day.
     #[schema(value_type = is::Day)]
     today: String,
-    spend: Spend,
-    totals: Totals,
+    spend: OverviewSpend,
+    totals: OverviewTotals,
     /// The agents with the highest spend in the span, highest first; at most seven.
     top_agents: Vec<TopAgent<'a>>,
     /// Every day of the span, oldest first.
     days: Vec<history::DayView>,
     /// Reasons of denied calls and spends in the span, most frequent first.
-    denials: Vec<history::Denials>,
+    denials: Vec<history::DenialCount>,
     /// Matters that need attention; at most fifty.
-    attention: Vec<Item>,
+    attention: Vec<AttentionItem>,
     /// Total number of such matters.
     #[schema(example = 1)]
     attention_total: u64,
@@ -86,7 +86,7 @@ struct Overview<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = OverviewSpend)]
-struct Spend {
+struct OverviewSpend {
     /// Includes the estimates of calls in flight.
     today_usd: Nanos,
     month_usd: Nanos,
@@ -99,7 +99,7 @@ struct Spend {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = OverviewTotals)]
-struct Totals {
+struct OverviewTotals {
     /// Agents with a wallet.
     #[schema(example = 4)]
     agents: u64,
@@ -109,7 +109,7 @@ struct Totals {
     active_virtual_keys: u64,
 }
 
-impl Spend {
+impl OverviewSpend {
     /// Of live mode: the counters of the agents, and that of the account for the month.
     fn from_counters(
         survey: &Survey,
@@ -183,17 +183,17 @@ pub async fn get(call: Call) -> Answer {
         period,
     };
     let (attention, attention_total) = attention::items(&call, reads).await?;
-    let history = History::new(recent);
+    let history = OverviewHistory::new(recent);
     Reply::ok(&Overview {
         success: true,
         mode: realm.mode().as_str(),
         as_of: iso_from_ms(at_ms),
         today: date_from_day(period.day),
         spend: match realm.mode() {
-            Mode::Live => Spend::from_counters(&survey, month, account.tracked, tracked_limit),
-            Mode::Test => Spend::from_days(month, tracked_limit),
+            Mode::Live => OverviewSpend::from_counters(&survey, month, account.tracked, tracked_limit),
+            Mode::Test => OverviewSpend::from_days(month, tracked_limit),
         },
-        totals: Totals {
+        totals: OverviewTotals {
             agents: survey.rows,
             frozen_agents: frozen.len() as u64,
             active_virtual_keys: account.active_keys,
@@ -247,7 +247,7 @@ mod tests {
             ..Survey::default()
         };
         let of = |survey: &Survey, month: &[Day], tracked: u64| {
-            let spend = Spend::from_counters(survey, month, nanos(tracked), None);
+            let spend = OverviewSpend::from_counters(survey, month, nanos(tracked), None);
             [spend.today_usd, spend.month_usd, spend.held_usd].map(Nanos::get)
         };
         let days = [day(1, 6, 0), day(2, 2, 0)];
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn test_mode_is_the_sum_of_the_days_of_the_month() {
-        let spend = Spend::from_days(&[day(1, 10, 4), day(2, 0, 0), day(3, 5, 0)], None);
+        let spend = OverviewSpend::from_days(&[day(1, 10, 4), day(2, 0, 0), day(3, 5, 0)], None);
         let shown = [spend.today_usd, spend.month_usd, spend.held_usd].map(Nanos::get);
         assert_eq!(shown, [5, 15, 0]);
     }

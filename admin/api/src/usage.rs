@@ -33,7 +33,7 @@ const STRICTEST: &str = "account-policies";
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentUsage)]
-struct Usage<'a> {
+struct AgentUsage<'a> {
     success: bool,
     #[schema(value_type = is::AgentId)]
     agent_id: &'a str,
@@ -48,7 +48,7 @@ struct Usage<'a> {
     /// The policy that applies; null without one.
     policy: Option<AppliedPolicy>,
     /// The limits in USD, in the order of the checks.
-    checks: Vec<LimitUsage>,
+    checks: Vec<UsageCheck>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -67,7 +67,7 @@ struct AppliedPolicy {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UsageCheck)]
-struct LimitUsage {
+struct UsageCheck {
     #[schema(value_type = is::CheckWord)]
     check: &'static str,
     /// Null if there is no limit.
@@ -77,7 +77,7 @@ struct LimitUsage {
     remaining_usd: Option<Nanos>,
 }
 
-impl LimitUsage {
+impl UsageCheck {
     fn new(check: CheckName, limit: Option<Nanos>, spent: Option<Nanos>) -> Self {
         let left = |limit: Nanos, spent: Nanos| Nanos::from_stored(limit.get().saturating_sub(spent.get()));
         Self {
@@ -104,7 +104,7 @@ pub async fn get(call: Call) -> Answer {
         .await?
         .ok_or(Code::ServiceUnavailable)?;
     let inputs = &snapshot.spend;
-    Reply::ok(&Usage {
+    Reply::ok(&AgentUsage {
         success: true,
         agent_id: &agent.id,
         as_of: iso_from_ms(snapshot.at_ms),
@@ -118,21 +118,21 @@ pub async fn get(call: Call) -> Answer {
 }
 
 /// Returns the limits in amounts, in the order of the checks.
-fn checks(snapshot: &CallSnapshot) -> Vec<LimitUsage> {
+fn checks(snapshot: &CallSnapshot) -> Vec<UsageCheck> {
     let inputs = &snapshot.spend;
     let cap = inputs.policy.unwrap_or_default();
     // An agent without a wallet has no wallet limit, and nothing was debited.
     let wallet = inputs.wallet.unwrap_or_default();
     vec![
-        LimitUsage::new(
+        UsageCheck::new(
             CheckName::PerTransactionLimit,
             inputs.limits.per_transaction,
             None,
         ),
-        LimitUsage::new(CheckName::PerRunLimit, cap.per_run, None),
-        LimitUsage::new(CheckName::DailyLimit, cap.daily, Some(inputs.cap.day_spent)),
-        LimitUsage::new(CheckName::MonthlyLimit, cap.monthly, Some(inputs.cap.month_spent)),
-        LimitUsage::new(CheckName::SpendLimit, wallet.spend_limit, Some(wallet.day_spent)),
+        UsageCheck::new(CheckName::PerRunLimit, cap.per_run, None),
+        UsageCheck::new(CheckName::DailyLimit, cap.daily, Some(inputs.cap.day_spent)),
+        UsageCheck::new(CheckName::MonthlyLimit, cap.monthly, Some(inputs.cap.month_spent)),
+        UsageCheck::new(CheckName::SpendLimit, wallet.spend_limit, Some(wallet.day_spent)),
     ]
 }
 

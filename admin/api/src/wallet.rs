@@ -70,7 +70,7 @@ endpoint::answer! { WalletAnswer<'a>, wallet: WalletView<'a> }
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = WalletSnapshot)]
-struct Snapshot<'a> {
+struct WalletSnapshotView<'a> {
     /// Present if the snapshot is the whole answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = bool, required = false)]
@@ -100,9 +100,9 @@ struct Snapshot<'a> {
 #[schema(as = Wallets)]
 struct All<'a> {
     success: bool,
-    user_wallet: Snapshot<'a>,
-    agent_wallets: Vec<Snapshot<'a>>,
-    totals: Sums,
+    user_wallet: WalletSnapshotView<'a>,
+    agent_wallets: Vec<WalletSnapshotView<'a>>,
+    totals: WalletTotalsView,
     /// Number of agents' wallets.
     #[schema(example = 1)]
     total: u64,
@@ -119,7 +119,7 @@ struct All<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = WalletTotals)]
-struct Sums {
+struct WalletTotalsView {
     /// Sum of all wallets, including those on other pages.
     usdc: NanosSum,
     usdc_pending: NanosSum,
@@ -145,7 +145,7 @@ impl<'a> WalletView<'a> {
     }
 }
 
-impl<'a> Snapshot<'a> {
+impl<'a> WalletSnapshotView<'a> {
     fn new(wallet: &'a Wallet) -> Self {
         Self {
             success: None,
@@ -183,9 +183,9 @@ pub async fn get(call: Call) -> Answer {
 /// `GET /agents/{id}/wallet`
 pub async fn of_agent_id(call: Call) -> Answer {
     let wallet = of_agent(&call, call.agent()?).await?;
-    Reply::ok(&Snapshot {
+    Reply::ok(&WalletSnapshotView {
         success: Some(true),
-        ..Snapshot::new(&wallet)
+        ..WalletSnapshotView::new(&wallet)
     })
 }
 
@@ -208,9 +208,9 @@ pub async fn all(call: Call) -> Answer {
     sums.pending += user.pending;
     Reply::ok(&All {
         success: true,
-        user_wallet: Snapshot::new(&user),
-        agent_wallets: part.records.iter().map(Snapshot::new).collect(),
-        totals: Sums {
+        user_wallet: WalletSnapshotView::new(&user),
+        agent_wallets: part.records.iter().map(WalletSnapshotView::new).collect(),
+        totals: WalletTotalsView {
             usdc: sums.balance,
             usdc_pending: sums.pending,
             wallets: sums.wallets + 1,

@@ -2,7 +2,8 @@
 
 use super::guesses::{at_user, attempts, count_named, count_right_password, locked, source, take};
 use super::person::{
-    AccountView, Me, NewLogin, UserView, find, given_code, given_email, given_password, not_hashed, signed_in,
+    Me, NewLogin, UserAccountView, UserView, find, given_code, given_email, given_password, not_hashed,
+    signed_in,
 };
 use super::totp::{Factor, second_factor};
 use crate::metrics::Login;
@@ -396,7 +397,7 @@ pub async fn logout(call: Call) -> Answer {
 pub(super) struct MeView<'a> {
     success: bool,
     user: UserView<'a>,
-    account: AccountView<'a>,
+    account: UserAccountView<'a>,
     session: SessionTimes<'a>,
     /// Value of `X-CSRF-Token` for every call that changes something.
     #[schema(value_type = is::CsrfToken)]
@@ -438,7 +439,7 @@ pub async fn me(call: Call) -> Answer {
     Reply::ok(&MeView {
         success: true,
         user: UserView::new(&stored.user, &logins?),
-        account: AccountView::new(&account),
+        account: UserAccountView::new(&account),
         session: SessionTimes {
             id: &open.id,
             created_at: iso_from_ms(open.created_at_ms),

@@ -84,7 +84,7 @@ impl<'a> UserView<'a> {
 /// An account, as returned to its users.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AccountOfUser)]
-pub(super) struct AccountView<'a> {
+pub(super) struct UserAccountView<'a> {
     #[schema(value_type = is::AccountId)]
     pub(super) id: &'a str,
     #[schema(example = "Acme")]
@@ -93,7 +93,7 @@ pub(super) struct AccountView<'a> {
     pub(super) plan: &'a str,
 }
 
-impl<'a> AccountView<'a> {
+impl<'a> UserAccountView<'a> {
     pub(super) fn new(account: &'a Account) -> Self {
         Self {
             id: &account.id,
@@ -109,7 +109,7 @@ impl<'a> AccountView<'a> {
 pub(super) struct SignedIn<'a> {
     success: bool,
     user: UserView<'a>,
-    account: AccountView<'a>,
+    account: UserAccountView<'a>,
     /// Value of `X-CSRF-Token` for every call that changes something.
     #[schema(value_type = is::CsrfToken)]
     csrf_token: String,
@@ -126,7 +126,7 @@ pub(super) fn signed_in(
     let answer = Reply::ok(&SignedIn {
         success: true,
         user: UserView::seen(user, Some(session.created_at_ms)),
-        account: AccountView::new(account),
+        account: UserAccountView::new(account),
         csrf_token: token.csrf(),
     })?;
     Ok(answer.header("set-cookie", &session::cookie(&people.admission, token)))

@@ -158,7 +158,7 @@ pub async fn begin(call: Call) -> Answer {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TotpConfirmed)]
-pub(super) struct Confirmed<'a> {
+pub(super) struct TotpConfirmed<'a> {
     success: bool,
     /// Ten codes in case the app is lost. Each can be used once, and they are only shown in this answer.
     #[schema(example = json!(["2e2o-jzg6-h66q-qghg"]))]
@@ -231,7 +231,7 @@ pub async fn confirm(call: Call) -> Answer {
         return Err(problem);
     }
     tries.clear(&people.store).await?;
-    Reply::ok(&Confirmed {
+    Reply::ok(&TotpConfirmed {
         success: true,
         recovery_codes: &codes,
     })

@@ -1,6 +1,6 @@
 //! OpenAPI documentation of the account.
 
-use super::AccountView;
+use super::AccountStanding;
 use endpoint::doc::field::line;
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
@@ -16,7 +16,7 @@ fn get() -> Doc {
         "getAccount",
         "Show the account, its plan and its usage",
     )
-    .response::<AccountView<'_>>(200, "The account.")
+    .response::<AccountStanding<'_>>(200, "The account.")
 }
 
 fn choose_plan() -> Doc {
@@ -24,6 +24,6 @@ fn choose_plan() -> Doc {
     Doc::new("POST /account/plan", "choosePlan", "Change the plan")
         .description("Binds the next call. Where the operator keeps plans to themselves it is refused.")
         .request_body(body)
-        .response::<AccountView<'_>>(200, "The account as it now is.")
+        .response::<AccountStanding<'_>>(200, "The account as it now is.")
         .errors(&[Code::PlanByOperator])
 }

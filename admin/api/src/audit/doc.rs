@@ -1,6 +1,6 @@
 //! OpenAPI documentation of the audit trail.
 
-use super::{HEAD_HEADER, SIZE_HEADER, Signed, TYPE_MAX};
+use super::{CheckpointView, HEAD_HEADER, SIZE_HEADER, TYPE_MAX};
 use endpoint::doc::field::{agent_id, count, pattern, time};
 use endpoint::doc::{Doc, Section, is};
 use endpoint::problem::Code;
@@ -18,7 +18,7 @@ const VERDICT: &str = "{\"checked\":50,\"total\":118}\n{\"done\":true,\"ok\":tru
     dead_code,
     reason = "entries are passed on as the text that was hashed; this only describes it"
 )]
-struct Entry {
+struct EntryDoc {
     #[schema(value_type = is::Actor)]
     actor: String,
     #[schema(value_type = Option<is::AgentId>)]
@@ -60,7 +60,7 @@ fn list() -> Doc {
             count(0),
             "Entries below this number. Give neither `offset` nor `cursor` with it.",
         )
-        .lists::<Entry>(
+        .lists::<EntryDoc>(
             "logs",
             "A page of entries, the newest first. It includes everything that happened before the request.",
         )
@@ -88,7 +88,7 @@ fn checkpoint() -> Doc {
         count(0),
         "Sign the trail's state at this number of entries. The note then also contains its current end.",
     )
-    .response::<Signed>(200, "The checkpoint.")
+    .response::<CheckpointView>(200, "The checkpoint.")
     .errors(&[Code::Conflict])
 }
 

@@ -112,7 +112,7 @@ fn verdict_line(verdict: &Verdict) -> Value {
 
 /// The signed checkpoint in the archive.
 #[derive(Default)]
-struct Signed {
+struct ArchivedCheckpoint {
     /// Its states of the trail.
     known: Vec<KnownEnd>,
     /// Its first fault.
@@ -121,18 +121,18 @@ struct Signed {
     warning: Option<String>,
 }
 
-async fn signed(api: &ApiState, archive: &Archive, realm: &Realm) -> Signed {
+async fn signed(api: &ApiState, archive: &Archive, realm: &Realm) -> ArchivedCheckpoint {
     let key = match checkpoint_key::key(&api.store, &api.keyring).await {
         Ok(key) => key,
         Err(error) => {
             let (account, mode) = (realm.account(), realm.mode());
             tracing::warn!(account, %mode, error = %error_chain(&error), "no key to check a checkpoint with");
-            return Signed::default();
+            return ArchivedCheckpoint::default();
         }
     };
     let checkpoints = Checkpoints::new(archive, key.public(), realm);
     match checkpoints.largest().await {
-        Ok(largest) => Signed {
+        Ok(largest) => ArchivedCheckpoint {
             known: largest
                 .iter()
                 .map(|found| KnownEnd::from_archive(&found.checkpoint))
@@ -142,15 +142,15 @@ async fn signed(api: &ApiState, archive: &Archive, realm: &Realm) -> Signed {
         },
         Err(stays) if stays.is_tampering() => {
             let problem = format!("{stays}.");
-            Signed {
+            ArchivedCheckpoint {
                 bad: Some(Broken { seq: None, problem }),
-                ..Signed::default()
+                ..ArchivedCheckpoint::default()
             }
         }
         Err(stays) => {
             let (account, mode) = (realm.account(), realm.mode());
             tracing::warn!(account, %mode, error = %error_chain(&stays), "the checkpoint cannot be read");
-            Signed::default()
+            ArchivedCheckpoint::default()
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A decision with its explanation: the fields of the entry, and sentences about them.
 
-use super::recorded::Recorded;
+use super::recorded::RecordedEntry;
 use domain::check::{Check, CheckName, CheckedAmount, Reset, Unit, usd};
 use domain::denial::{Denial, RATE_RETRY_AFTER_S};
 use domain::denial_window::{self, OWN_RECORDS};
@@ -82,14 +82,14 @@ pub struct Explained {
     /// Number in the audit trail; null while the call is in flight.
     #[schema(example = 118)]
     audit_seq: Option<u64>,
-    history: Vec<Step>,
+    history: Vec<DecisionStep>,
 }
 
 /// One of the entries of a call. A call has two if it was kept and corrected.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = DecisionStep)]
-struct Step {
+struct DecisionStep {
     #[schema(value_type = is::Outcome)]
     outcome: Value,
     #[schema(value_type = Option<is::Usd>)]
@@ -111,7 +111,7 @@ impl Explained {
     }
 
     /// Explains the last of `entries`, with the others as its history. `None` if there are none.
-    pub(super) fn from_entries(entries: &[Recorded], is_open: bool) -> Option<Self> {
+    pub(super) fn from_entries(entries: &[RecordedEntry], is_open: bool) -> Option<Self> {
         let entry = &entries.last()?.entry;
         let data = &entry.data;
         let get = |name: &str| data.get(name).cloned().unwrap_or_default();
@@ -165,14 +165,14 @@ impl Explained {
             audit_seq: (!is_open).then_some(entry.seq),
             history: match is_open {
                 true => Vec::new(),
-                false => entries.iter().map(Step::from_recorded).collect(),
+                false => entries.iter().map(DecisionStep::from_recorded).collect(),
             },
         })
     }
 }
 
-impl Step {
-    fn from_recorded(recorded: &Recorded) -> Self {
+impl DecisionStep {
+    fn from_recorded(recorded: &RecordedEntry) -> Self {
         let get = |name: &str| recorded.entry.data.get(name).cloned().unwrap_or_default();
         Self {
             outcome: get("outcome"),

@@ -2,7 +2,7 @@
 //! of the API and the operator's command line share it.
 
 use super::explain::{self, Explained};
-use super::recorded::Recorded;
+use super::recorded::RecordedEntry;
 use archive::Archive;
 use domain::decision::{VOIDED, hold_id};
 use domain::denial_window;
@@ -53,7 +53,7 @@ impl<'a> Decisions<'a> {
         }
         let is_open = entries.is_empty();
         if let (true, Some(entry)) = (is_open, open) {
-            entries.push(Recorded {
+            entries.push(RecordedEntry {
                 entry,
                 hash: String::new(),
             });
@@ -70,13 +70,13 @@ impl<'a> Decisions<'a> {
     }
 
     /// Returns the entries of the decision, oldest first.
-    async fn recorded(&self, id: &str) -> Result<Vec<Recorded>, StoreError> {
-        let mut found: Vec<Recorded> = self
+    async fn recorded(&self, id: &str) -> Result<Vec<RecordedEntry>, StoreError> {
+        let mut found: Vec<RecordedEntry> = self
             .trail
             .decision(id)
             .await?
             .iter()
-            .filter_map(Recorded::from_sealed)
+            .filter_map(RecordedEntry::from_sealed)
             .collect();
         found.retain(|recorded| recorded.entry.decision_id() == id);
         Ok(found)
@@ -84,7 +84,7 @@ impl<'a> Decisions<'a> {
 
     /// Returns the entries of an approval that did not reach the edge, which then denied the call with
     /// `service_unavailable`: the caller knows the id of the hold with the prefix of a denial.
-    async fn lost_approval(&self, id: &str) -> Result<Vec<Recorded>, StoreError> {
+    async fn lost_approval(&self, id: &str) -> Result<Vec<RecordedEntry>, StoreError> {
         let Some(hold_id) = hold_id(id) else {
             return Ok(Vec::new());
         };
@@ -95,7 +95,7 @@ impl<'a> Decisions<'a> {
 
     /// Returns the record of the rate window that counted the denial `id`, or for an open window the entry that its
     /// record would be if it were written now (decision D70).
-    async fn window(&self, id: &str) -> Result<(Vec<Recorded>, Option<Entry>), StoreError> {
+    async fn window(&self, id: &str) -> Result<(Vec<RecordedEntry>, Option<Entry>), StoreError> {
         let is_live = self.realm.mode() == Mode::Live;
         let Some(record_id) = denial_window::record_of(id).filter(|_| is_live) else {
             return Ok((Vec::new(), None));

@@ -5,12 +5,12 @@ use store::audit::chain::ChainHead;
 
 /// An entry and its hash, as text.
 #[derive(Debug)]
-pub(super) struct Recorded {
+pub(super) struct RecordedEntry {
     pub(super) entry: Entry,
     pub(super) hash: String,
 }
 
-impl Recorded {
+impl RecordedEntry {
     pub(super) fn from_sealed(sealed: &Sealed) -> Option<Self> {
         let entry = Entry::from_json(&sealed.json)?;
         let head = ChainHead {

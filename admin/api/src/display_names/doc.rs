@@ -1,6 +1,6 @@
 //! OpenAPI documentation of names.
 
-use super::{IDS_MAX, Names};
+use super::{DisplayNames, IDS_MAX};
 use domain::names::AGENT_ID_MAX;
 use endpoint::doc::field::pattern;
 use endpoint::doc::{Doc, Section};
@@ -13,6 +13,6 @@ pub(crate) fn section() -> Section {
     let list = Doc::new("GET /names", "listNames", "Show the names of API keys, virtual keys, policies, users and agents")
         .description("An id that does not exist, belongs to another account or has no name is left out. Agents, policies and keys are those of the mode; virtual keys are of live mode.")
         .query("ids", ids, "The ids, separated by commas.")
-        .response::<Names<'_>>(200, "The names.");
+        .response::<DisplayNames<'_>>(200, "The names.");
     Section::new("Names", about, vec![list])
 }

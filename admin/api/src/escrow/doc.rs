@@ -1,7 +1,7 @@
 //! OpenAPI documentation of escrow.
 
 use super::answer::{EscrowCreated, Funded, Resolved};
-use super::view::Record;
+use super::view::EscrowView;
 use super::{EscrowAnswer, REASON_MAX};
 use endpoint::doc::field::{
     amount, count, currency, flag, free, is, lines, number, string, wallet, wallet_of_path,
@@ -153,7 +153,7 @@ fn list() -> Doc {
     .query("status", is("EscrowState"), "Those in this state.")
     .query("walletId", wallet_of_path(), "Those whose payer or payee is this wallet.")
     .description("With a filter at most 1,000 escrows are read for a page, so that it can be short, or empty, and still have a `nextCursor`.")
-    .lists::<Record<'_>>("escrows", "A page of escrows, the newest first.")
+    .lists::<EscrowView<'_>>("escrows", "A page of escrows, the newest first.")
     .page_field(
         "partial",
         flag(),

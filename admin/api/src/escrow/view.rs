@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Escrow)]
-pub(super) struct Record<'a> {
+pub(super) struct EscrowView<'a> {
     #[schema(value_type = is::EscrowNumber)]
     id: u64,
     /// The payer's wallet.
@@ -70,8 +70,8 @@ pub(super) struct New<'a> {
 }
 
 /// Returns the record of an escrow.
-pub(super) fn record(escrow: &Escrow) -> Result<Record<'_>, Problem> {
-    Ok(Record {
+pub(super) fn record(escrow: &Escrow) -> Result<EscrowView<'_>, Problem> {
+    Ok(EscrowView {
         id: escrow.number,
         from_wallet_id: escrow.payer.wallet,
         to_wallet_id: escrow.payee.wallet,

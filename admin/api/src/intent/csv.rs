@@ -1,6 +1,6 @@
 //! The flat form of an intent: a header and one row (specification "Intent export").
 
-use super::document::Document;
+use super::document::IntentDocument;
 use crate::spreadsheet::lines;
 use endpoint::problem::Problem;
 
@@ -21,7 +21,7 @@ const COLUMNS: [&str; 10] = [
 ///
 /// # Errors
 /// 500 if it cannot be written.
-pub(super) fn write(document: &Document<'_>) -> Result<Vec<u8>, Problem> {
+pub(super) fn write(document: &IntentDocument<'_>) -> Result<Vec<u8>, Problem> {
     let amount = document.amount.to_string();
     let row = [
         document.intent_id,

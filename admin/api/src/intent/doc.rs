@@ -1,7 +1,7 @@
 //! OpenAPI documentation of payout intents.
 
-use super::document::Document;
-use super::{Denied, INDEXED, IntentAnswer, REASON_MAX};
+use super::document::IntentDocument;
+use super::{INDEXED, IntentAnswer, IntentDenied, REASON_MAX};
 use crate::spend::{Settled, decided, of_other_wallet};
 use endpoint::doc::field::{flag, is, lines, run_id, time, words};
 use endpoint::doc::{Body, Doc, Section};
@@ -34,7 +34,7 @@ fn list() -> Doc {
         .query("runId", run_id(), "Those of spends of this run.")
         .query("from", time(), "Those made from this moment on.")
         .query("to", time(), "Those made before this moment.")
-        .lists::<Document<'_>>("intents", "A page of intents in brief, the newest first.")
+        .lists::<IntentDocument<'_>>("intents", "A page of intents in brief, the newest first.")
         .page_field(
             "partial",
             flag(),
@@ -52,7 +52,7 @@ fn export() -> Doc {
     Doc::new("GET /intents/{id}/export", "exportIntent", "Export an intent as proof")
         .description("The same bytes each time. In CSV what a spreadsheet would take for a formula begins with an apostrophe, also behind `;`, a tab or a line break in a cell.")
         .query("format", words(["json", "csv"]).with("x-default", "json"), "The form of the file.")
-        .document::<Document<'_>>("The intent document, or one row of it.")
+        .document::<IntentDocument<'_>>("The intent document, or one row of it.")
         .file("text/csv; charset=utf-8", "The intent document, or one row of it.", CSV_EXAMPLE)
         .errors(&[Code::NotFound])
 }
@@ -81,6 +81,6 @@ fn approve() -> Doc {
 fn deny() -> Doc {
     Doc::new("POST /intents/{id}/deny", "denyIntent", "Deny a spend that waits")
         .request_body(decision("Refusal"))
-        .response::<Denied<'_>>(200, "The spend is denied, which is final.")
+        .response::<IntentDenied<'_>>(200, "The spend is denied, which is final.")
         .errors(&[Code::NotFound, Code::IntentNotPending])
 }

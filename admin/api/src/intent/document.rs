@@ -24,7 +24,7 @@ const AT_ONCE: usize = 16;
 /// The document. Its brief form has no siblings, timeline or downstream record.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Intent)]
-pub(super) struct Document<'a> {
+pub(super) struct IntentDocument<'a> {
     #[schema(value_type = is::IntentId)]
     pub(super) intent_id: &'a str,
     #[schema(value_type = is::IntentKind)]
@@ -68,8 +68,8 @@ pub(super) struct Document<'a> {
     xor_group: Option<String>,
     /// Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Vec<Sibling>, required = false)]
-    xor_siblings: Option<&'a [Sibling]>,
+    #[schema(value_type = Vec<SiblingView>, required = false)]
+    xor_siblings: Option<&'a [SiblingView]>,
     /// Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<Entry>, required = false)]
@@ -87,7 +87,7 @@ pub(super) struct Document<'a> {
 /// An intent of a group of which only one can settle.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = IntentSibling)]
-struct Sibling {
+struct SiblingView {
     #[schema(value_type = is::IntentId)]
     intent_id: String,
     #[schema(value_type = is::IntentKind)]
@@ -107,7 +107,7 @@ struct Sibling {
 #[schema(as = Downstream)]
 enum Downstream<'a> {
     Escrow { escrow_agreement: EscrowAgreement<'a> },
-    Transaction { transaction: Transaction<'a> },
+    Transaction { transaction: DownstreamTransaction<'a> },
     Nothing {},
 }
 
@@ -123,7 +123,7 @@ struct EscrowAgreement<'a> {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DownstreamTransaction)]
-struct Transaction<'a> {
+struct DownstreamTransaction<'a> {
     #[schema(value_type = is::TransactionId)]
     id: &'a str,
     amount: Nanos,
@@ -133,7 +133,7 @@ struct Transaction<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Links {
     escrow: Option<EscrowLink>,
-    siblings: Vec<Sibling>,
+    siblings: Vec<SiblingView>,
 }
 
 impl Links {
@@ -165,7 +165,7 @@ impl Links {
                 |found: &IntentRecord| excludes_others(found.kind) && found.escrow == Some(escrow.number);
             for found in found.into_iter().flatten().filter(is_sibling) {
                 require_intact(&found)?;
-                siblings.push(Sibling::new(found));
+                siblings.push(SiblingView::new(found));
             }
         }
         Ok(Self {
@@ -175,7 +175,7 @@ impl Links {
     }
 }
 
-impl Sibling {
+impl SiblingView {
     fn new(record: IntentRecord) -> Self {
         Self {
             kind: record.kind.as_str(),
@@ -187,7 +187,7 @@ impl Sibling {
     }
 }
 
-impl<'a> Document<'a> {
+impl<'a> IntentDocument<'a> {
     /// Returns the document in brief.
     pub(super) fn brief(record: &'a IntentRecord) -> Self {
         let group = record.escrow.filter(|_| excludes_others(record.kind));
@@ -244,7 +244,7 @@ impl<'a> Downstream<'a> {
                 },
             },
             (None, Some(id)) if record.kind == IntentKind::Spend => Self::Transaction {
-                transaction: Transaction {
+                transaction: DownstreamTransaction {
                     id,
                     amount: record.amount,
                 },
@@ -294,7 +294,7 @@ mod tests {
         let fields = required.iter().chain(more);
         let fields = fields.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let record = IntentRecord::from_fields(&fields.collect()).unwrap();
-        serde_json::to_value(Document::brief(&record)).unwrap()
+        serde_json::to_value(IntentDocument::brief(&record)).unwrap()
     }
 
     fn payer_recipient_and_purpose(document: &Value) -> [&Value; 3] {

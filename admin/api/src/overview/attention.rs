@@ -42,7 +42,7 @@ const DESCRIPTION_SHOWN: usize = 60;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AttentionItem)]
-pub(super) struct Item {
+pub(super) struct AttentionItem {
     #[schema(value_type = is::AttentionKind)]
     kind: &'static str,
     /// Id of the agent, intent, webhook, decision or wallet, or name of the account's plan.
@@ -71,12 +71,12 @@ pub(super) struct OverviewReads<'a> {
 /// Items of one kind: the newest ones, and their total number.
 #[derive(Debug, Default)]
 struct ItemsOfKind {
-    items: Vec<Item>,
+    items: Vec<AttentionItem>,
     total: u64,
 }
 
 impl ItemsOfKind {
-    fn new(items: Vec<Item>) -> Self {
+    fn new(items: Vec<AttentionItem>) -> Self {
         let total = items.len() as u64;
         Self { items, total }
     }
@@ -86,7 +86,10 @@ impl ItemsOfKind {
 ///
 /// # Errors
 /// 503.
-pub(super) async fn items(call: &Call, reads: OverviewReads<'_>) -> Result<(Vec<Item>, u64), Problem> {
+pub(super) async fn items(
+    call: &Call,
+    reads: OverviewReads<'_>,
+) -> Result<(Vec<AttentionItem>, u64), Problem> {
     let kinds = [
         frozen_agents(reads.survey, reads.frozen),
         approvals(call).await?,
@@ -100,7 +103,7 @@ pub(super) async fn items(call: &Call, reads: OverviewReads<'_>) -> Result<(Vec<
 }
 
 /// Chooses at most [`SHOWN_MAX`] items: first [`EACH`] of every kind, then further ones kind by kind.
-fn chosen(kinds: [Vec<Item>; KINDS]) -> Vec<Item> {
+fn chosen(kinds: [Vec<AttentionItem>; KINDS]) -> Vec<AttentionItem> {
     let mut room = SHOWN_MAX - kinds.iter().map(|items| items.len().min(EACH)).sum::<usize>();
     let mut all = Vec::new();
     for items in kinds {
@@ -117,7 +120,7 @@ fn frozen_agents(survey: &Survey, frozen: &[&AgentSummary]) -> ItemsOfKind {
         .map(|agent| (survey.frozen_since.get(&agent.id).copied(), agent))
         .collect();
     frozen.sort_by(|(a, _), (b, _)| b.cmp(a));
-    let items = frozen.into_iter().map(|(since, agent)| Item {
+    let items = frozen.into_iter().map(|(since, agent)| AttentionItem {
         kind: "frozen_agent",
         id: agent.id.clone(),
         agent_id: Some(agent.id.clone()),
@@ -135,7 +138,7 @@ async fn approvals(call: &Call) -> Result<ItemsOfKind, Problem> {
     let realm = call.realm();
     let waiting = IntentRecord::waiting(&call.state.store, &realm, page, IntentTexts::Without).await?;
     let total = waiting.total;
-    let items = waiting.records.into_iter().map(|intent| Item {
+    let items = waiting.records.into_iter().map(|intent| AttentionItem {
         kind: "approval_waiting",
         text: format!(
             "A spend of {} waits for approval.",
@@ -175,7 +178,7 @@ async fn failing_webhooks(call: &Call) -> Result<ItemsOfKind, Problem> {
         let first = newest
             .iter()
             .rfind(|delivery| is_given_up(delivery) || is_retried(delivery));
-        items.push(Item {
+        items.push(AttentionItem {
             kind: "failing_webhook",
             text: failing(&name(&webhook), newest.len(), given_up, retried),
             id: webhook.id,
@@ -237,7 +240,7 @@ async fn kept_holds(call: &Call) -> Result<ItemsOfKind, Problem> {
         return Ok(ItemsOfKind::default()); // calls exist only in live mode
     }
     let kept = kept_calls::newest(&call.state.store, &call.keys(), SHOWN_MAX).await?;
-    let items = kept.newest.into_iter().map(|open_holds::HoldWithState { hold, at_ms, .. }| Item {
+    let items = kept.newest.into_iter().map(|open_holds::HoldWithState { hold, at_ms, .. }| AttentionItem {
         kind: "kept_hold",
         id: hold.name.allow_id,
         agent_id: Some(hold.name.agent),
@@ -264,13 +267,16 @@ async fn near_limits(
     usages.truncate(SHOWN_MAX);
     let (store, realm) = (&call.state.store, call.realm());
     let noticed = LimitUsage::noticed_at(&usages, store, &realm, period).await?;
-    let items = usages.into_iter().zip(noticed).map(|(usage, noticed_ms)| Item {
-        kind: "near_limit",
-        text: near_limit(&usage),
-        id: usage.agent.clone().unwrap_or_else(|| call.caller.plan.clone()),
-        agent_id: usage.agent,
-        since: noticed_ms.map(iso_from_ms),
-    });
+    let items = usages
+        .into_iter()
+        .zip(noticed)
+        .map(|(usage, noticed_ms)| AttentionItem {
+            kind: "near_limit",
+            text: near_limit(&usage),
+            id: usage.agent.clone().unwrap_or_else(|| call.caller.plan.clone()),
+            agent_id: usage.agent,
+            since: noticed_ms.map(iso_from_ms),
+        });
     Ok(ItemsOfKind {
         items: items.collect(),
         total,
@@ -297,12 +303,12 @@ async fn low_balances(
     survey: &Survey,
     threshold: Option<Nanos>,
 ) -> Result<ItemsOfKind, Problem> {
-    let mut low: Vec<(Nanos, Item)> = Vec::new();
+    let mut low: Vec<(Nanos, AttentionItem)> = Vec::new();
     let mut add = |wallet: &str, agent: Option<&str>, balance: Nanos, threshold: Option<Nanos>| {
         let Some(threshold) = threshold.filter(|threshold| balance < *threshold) else {
             return;
         };
-        let item = Item {
+        let item = AttentionItem {
             kind: "low_balance",
             id: wallet.to_owned(),
             agent_id: agent.map(str::to_owned),
@@ -335,8 +341,8 @@ async fn low_balances(
 mod tests {
     use super::*;
 
-    fn items(kind: &'static str, count: usize) -> Vec<Item> {
-        let item = |n: usize| Item {
+    fn items(kind: &'static str, count: usize) -> Vec<AttentionItem> {
+        let item = |n: usize| AttentionItem {
             kind,
             id: n.to_string(),
             agent_id: None,

@@ -44,7 +44,7 @@ pub(super) struct DayView {
 /// Number of denials for one reason.
 #[derive(Serialize, ToSchema)]
 #[schema(as = DenialCount)]
-pub(super) struct Denials {
+pub(super) struct DenialCount {
     #[schema(example = "daily_limit")]
     reason: String,
     #[schema(example = 2)]
@@ -52,12 +52,12 @@ pub(super) struct Denials {
 }
 
 /// Consecutive days, and the agents with the highest spend in them.
-pub(super) struct History<'a> {
+pub(super) struct OverviewHistory<'a> {
     days: &'a [Day],
     top: Vec<(&'a str, Nanos)>,
 }
 
-impl<'a> History<'a> {
+impl<'a> OverviewHistory<'a> {
     pub(super) fn new(days: &'a [Day]) -> Self {
         let mut sums: HashMap<&str, Nanos> = HashMap::new();
         for (agent, spent) in days.iter().flat_map(|day| &day.agents) {
@@ -104,14 +104,14 @@ impl<'a> History<'a> {
     }
 
     /// Returns the reasons of all days, the most frequent first.
-    pub(super) fn denials(&self) -> Vec<Denials> {
+    pub(super) fn denials(&self) -> Vec<DenialCount> {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for (reason, count) in self.days.iter().flat_map(|day| &day.refused) {
             *counts.entry(reason).or_default() += count;
         }
-        let mut denials: Vec<Denials> = counts
+        let mut denials: Vec<DenialCount> = counts
             .into_iter()
-            .map(|(reason, count)| Denials {
+            .map(|(reason, count)| DenialCount {
                 reason: reason.to_owned(),
                 count,
             })
@@ -146,7 +146,7 @@ mod tests {
         let names: Vec<String> = (1..=9).map(|n| format!("bot-{n}")).collect();
         let amounts: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(1..).collect();
         let days = [day(3, &amounts, 100), day(4, &[("bot-1", 50), ("idle", 0)], 0)];
-        let history = History::new(&days);
+        let history = OverviewHistory::new(&days);
         let top: Vec<&str> = history.top.iter().map(|(agent, _)| *agent).collect();
         assert_eq!(
             top,

@@ -1,6 +1,6 @@
 //! OpenAPI documentation of usage.
 
-use super::Usage;
+use super::AgentUsage;
 use super::over_time::UsageView;
 use super::over_time::csv::COLUMNS;
 use super::over_time::span::{DAYS_DEFAULT, Interval};
@@ -24,7 +24,7 @@ fn of_agent() -> Doc {
         "getAgentUsage",
         "Show what an agent spent and what its caps leave",
     )
-    .response::<Usage<'_>>(200, "The usage.")
+    .response::<AgentUsage<'_>>(200, "The usage.")
     .errors(&[Code::NotFound])
 }
 

@@ -10,8 +10,8 @@ pub(super) mod csv;
 pub(super) mod span;
 pub(super) mod sums;
 
-use self::span::{Interval, Span};
-use self::sums::{Group, Sums, UsageRow, UsageTotals};
+use self::span::{Interval, UsageSpan};
+use self::sums::{Group, UsageRow, UsageSums, UsageTotals};
 use crate::call_trail::{self, LATE_MS};
 use crate::calls::filter::{self, CallFilter};
 use crate::spreadsheet::CsvFile;
@@ -72,7 +72,7 @@ pub(super) struct UsageView<'a> {
 struct UsageQuery {
     group: Group,
     interval: Interval,
-    span: Span,
+    span: UsageSpan,
     filter: CallFilter,
 }
 
@@ -82,12 +82,12 @@ struct AddBounds {
     /// Entries that are read.
     entries: usize,
     /// Whether these are as many rows as the answer takes.
-    is_full: fn(&Sums) -> bool,
+    is_full: fn(&UsageSums) -> bool,
 }
 
 /// The result of adding up.
 struct Added {
-    sums: Sums,
+    sums: UsageSums,
     /// Start of the rest; `None` if all was read.
     rest: Option<CallsPosition>,
     /// When the oldest entry that was read was recorded.
@@ -190,7 +190,7 @@ impl UsageQuery {
         Ok(Self {
             group: group.unwrap_or(Group::Model),
             interval,
-            span: Span::from_query(query, interval, now_ms)?,
+            span: UsageSpan::from_query(query, interval, now_ms)?,
             filter: CallFilter::confirmed(query)?,
         })
     }
@@ -213,7 +213,7 @@ impl UsageQuery {
             }),
         };
         let mut added = Added {
-            sums: Sums::new(self.group),
+            sums: UsageSums::new(self.group),
             rest: Some(place),
             oldest_ms: None,
         };
@@ -237,7 +237,7 @@ impl UsageQuery {
     }
 
     /// Reads the names of the groups, if they are agents or virtual keys.
-    async fn names(&self, call: &Call, sums: &Sums) -> Result<Names, Problem> {
+    async fn names(&self, call: &Call, sums: &UsageSums) -> Result<Names, Problem> {
         let (store, realm) = (&call.state.store, call.realm());
         let names = match self.group {
             Group::Agent => names::of_agents(store, &realm, sums.groups()).await?,

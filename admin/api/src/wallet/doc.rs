@@ -1,7 +1,7 @@
 //! OpenAPI documentation of wallets.
 
 use super::super::agent::NAME_MAX;
-use super::{All, PAGE_DEFAULT, Snapshot, WalletAnswer};
+use super::{All, PAGE_DEFAULT, WalletAnswer, WalletSnapshotView};
 use endpoint::doc::field::{
     CURSOR_SAYS, agent_id, cursor, line, new_agent_id, offset, wallet_of_path, whole,
 };
@@ -49,7 +49,7 @@ fn of_agent() -> Doc {
         "Show the wallet of an agent, exactly",
     )
     .param("id", agent_id(), "The agent.")
-    .response::<Snapshot<'_>>(200, "The wallet's snapshot.")
+    .response::<WalletSnapshotView<'_>>(200, "The wallet's snapshot.")
     .errors(&[Code::NotFound])
 }
 

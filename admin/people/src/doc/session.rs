@@ -4,7 +4,7 @@ use super::super::login::{ACCOUNT_MAX, MeView};
 use super::super::password::PasswordChanged;
 use super::super::person::{CODE_MAX, SignedIn};
 use super::super::sessions::SessionView;
-use super::super::totp::{Confirmed, TotpEnrollment};
+use super::super::totp::{TotpConfirmed, TotpEnrollment};
 use endpoint::doc::field::{email, pattern, string};
 use endpoint::doc::{Body, Doc};
 use endpoint::{Code, Success};
@@ -196,7 +196,7 @@ fn confirm() -> Doc {
     )
     .description("Ends all other sessions.")
     .request_body(body)
-    .response::<Confirmed<'_>>(200, "It counts from now on.")
+    .response::<TotpConfirmed<'_>>(200, "It counts from now on.")
     .errors(&GUESSED)
     .errors(&[Code::Conflict])
 }

@@ -7,15 +7,15 @@ const ID: &str = "allow_01KAH3V9J80123456789ABCDEF";
 const HOLD: &str = "H 750000000 20775 202611 1 0:10:,3:120:,0::0,100:10000000000:20,100::20,1:10:,8:: \
                     acct_1 bot run-1 vk_1 p1 gpt-4o mini";
 
-fn line(seq: u64, rest: &str) -> Recorded {
+fn line(seq: u64, rest: &str) -> RecordedEntry {
     let line = format!("{seq} 1795000000123 {rest}");
-    Recorded {
+    RecordedEntry {
         entry: Entry::from_line(seq, line.as_bytes()),
         hash: format!("hash{seq}"),
     }
 }
 
-fn explanation(entries: &[Recorded], is_open: bool) -> Value {
+fn explanation(entries: &[RecordedEntry], is_open: bool) -> Value {
     serde_json::to_value(Explained::from_entries(entries, is_open).unwrap()).unwrap()
 }
 
@@ -172,7 +172,7 @@ fn a_kept_call_that_was_corrected_shows_both() {
 #[test]
 fn a_call_under_way_is_read_from_its_hold() {
     let entry = entry_of_hold(ID, "acct_1", HOLD).unwrap().unwrap();
-    let hold = Recorded {
+    let hold = RecordedEntry {
         entry,
         hash: String::new(),
     };

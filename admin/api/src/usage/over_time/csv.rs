@@ -1,6 +1,6 @@
 //! A usage report as a CSV file, with exact amounts.
 
-use super::sums::{Sums, UsageRow};
+use super::sums::{UsageRow, UsageSums};
 use crate::spreadsheet::{lines, optional};
 use bytes::Bytes;
 use endpoint::Problem;
@@ -11,10 +11,10 @@ use store::names::Names;
 const CHUNK: usize = 500;
 
 /// Makes the cell of a row.
-pub(crate) type Cell = fn(&UsageRow<'_>) -> String;
+pub(crate) type UsageCell = fn(&UsageRow<'_>) -> String;
 
 /// Header names in the order of the exported columns, each with the function that writes its cell.
-pub(crate) const COLUMNS: [(&str, Cell); 10] = [
+pub(crate) const COLUMNS: [(&str, UsageCell); 10] = [
     ("at", |row| row.at.clone()),
     ("group", |row| optional(row.group)),
     ("name", |row| optional(row.name)),
@@ -29,7 +29,7 @@ pub(crate) const COLUMNS: [(&str, Cell); 10] = [
 
 /// The rows, some hundred in each chunk. An error is the last item.
 pub(super) fn chunks(
-    sums: Sums,
+    sums: UsageSums,
     names: Names,
 ) -> impl Stream<Item = Result<Bytes, Problem>> + Send + 'static {
     let begin = (sums.sorted().into_iter(), names);

@@ -27,7 +27,7 @@ domain::words! {
 
 /// A span of whole intervals, in ms since 1970; the end is exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct UsageSpan {
     pub(crate) from_ms: u64,
     pub(crate) to_ms: u64,
 }
@@ -59,7 +59,7 @@ impl Interval {
     }
 }
 
-impl Span {
+impl UsageSpan {
     /// Parses `from` and `to` by the rule of all lists, and extends them to whole intervals. Without `to` the span ends
     /// with the current interval, or with a later `from`; without `from` it is [`DAYS_DEFAULT`] days long. A span of
     /// equal moments at the start of an interval is empty.
@@ -139,7 +139,7 @@ mod tests {
         let query = pairs
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let span = Span::from_query(&query.collect(), interval, ms("2026-11-25T13:40:00Z"))?;
+        let span = UsageSpan::from_query(&query.collect(), interval, ms("2026-11-25T13:40:00Z"))?;
         Ok([span.from_ms, span.to_ms].map(iso_from_ms))
     }
 
@@ -207,7 +207,7 @@ mod tests {
             CallRecord::from_entry(&Entry::from_line(7, line.as_bytes())).unwrap()
         };
         let today = at_ms / DAY_MS;
-        let span = Span {
+        let span = UsageSpan {
             from_ms: today * DAY_MS,
             to_ms: (today + 2) * DAY_MS,
         };
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn only_whole_intervals_are_said_to_be_covered() {
-        let span = Span {
+        let span = UsageSpan {
             from_ms: ms("2026-11-01T00:00:00Z"),
             to_ms: ms("2026-11-25T00:00:00Z"),
         };

@@ -26,7 +26,7 @@ domain::words! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UsageAmounts)]
-pub(crate) struct Amounts {
+pub(crate) struct UsageAmounts {
     /// Approved calls.
     #[schema(example = 12)]
     pub(super) calls: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Amounts {
 #[schema(as = UsageTotals)]
 pub(crate) struct UsageTotals {
     #[serde(flatten)]
-    amounts: Amounts,
+    amounts: UsageAmounts,
     #[schema(value_type = is::NanoUsd)]
     cost_nanos: String,
 }
@@ -74,19 +74,19 @@ pub(crate) struct UsageRow<'a> {
     #[schema(example = "Research bot")]
     pub(super) name: Option<&'a str>,
     #[serde(flatten)]
-    pub(super) amounts: Amounts,
+    pub(super) amounts: UsageAmounts,
     #[schema(value_type = is::NanoUsd)]
     cost_nanos: String,
 }
 
 /// The start of an interval, and a group.
-type Place = (u64, Option<String>);
+type IntervalGroup = (u64, Option<String>);
 
 /// Sums by start of the interval and group.
 #[derive(Debug)]
-pub(super) struct Sums {
+pub(super) struct UsageSums {
     group: Group,
-    rows: BTreeMap<Place, Amounts>,
+    rows: BTreeMap<IntervalGroup, UsageAmounts>,
     bytes: usize,
 }
 
@@ -105,7 +105,7 @@ impl Group {
     }
 }
 
-impl Amounts {
+impl UsageAmounts {
     fn from_call(call: &CallRecord) -> Self {
         let (calls, measures) = (call.calls(), &call.measures);
         let is_measured = measures.input_tokens.is_some() || measures.output_tokens.is_some();
@@ -133,7 +133,7 @@ impl Amounts {
     }
 }
 
-impl Sums {
+impl UsageSums {
     pub(super) const fn new(group: Group) -> Self {
         Self {
             group,
@@ -144,15 +144,15 @@ impl Sums {
 
     /// Adds a call to the interval that begins at `at_ms`. What counts as nothing makes no row.
     pub(super) fn add(&mut self, at_ms: u64, call: &CallRecord) {
-        let amounts = Amounts::from_call(call);
-        if amounts == Amounts::default() {
+        let amounts = UsageAmounts::from_call(call);
+        if amounts == UsageAmounts::default() {
             return;
         }
         let row = match self.rows.entry((at_ms, self.group.key_of(call))) {
             Entry::Occupied(row) => row.into_mut(),
             Entry::Vacant(row) => {
                 self.bytes += ROW_BYTES + row.key().1.as_ref().map_or(0, String::len);
-                row.insert(Amounts::default())
+                row.insert(UsageAmounts::default())
             }
         };
         *row = row.plus(amounts);
@@ -177,7 +177,7 @@ impl Sums {
         let amounts = self
             .rows
             .values()
-            .fold(Amounts::default(), |sum, row| sum.plus(*row));
+            .fold(UsageAmounts::default(), |sum, row| sum.plus(*row));
         UsageTotals {
             amounts,
             cost_nanos: amounts.cost_usd.get().to_string(),
@@ -194,7 +194,7 @@ impl Sums {
     }
 
     /// Returns the sums in the order of [`Self::rows`].
-    pub(super) fn sorted(self) -> Vec<(Place, Amounts)> {
+    pub(super) fn sorted(self) -> Vec<(IntervalGroup, UsageAmounts)> {
         let mut sums: Vec<_> = self.rows.into_iter().collect();
         sums.sort_by_key(|((at_ms, _), amounts)| (*at_ms, Reverse(amounts.cost_usd)));
         sums
@@ -202,7 +202,7 @@ impl Sums {
 }
 
 impl<'a> UsageRow<'a> {
-    pub(super) fn new(at_ms: u64, group: Option<&'a str>, amounts: Amounts, names: &'a Names) -> Self {
+    pub(super) fn new(at_ms: u64, group: Option<&'a str>, amounts: UsageAmounts, names: &'a Names) -> Self {
         Self {
             at: iso_from_ms(at_ms),
             group,
@@ -233,7 +233,7 @@ mod tests {
             )
         };
         let measured = " chat.completions,0,,100,40,7,9,,completed,0";
-        let mut sums = Sums::new(Group::Model);
+        let mut sums = UsageSums::new(Group::Model);
         sums.add(1000, &approved("settled", 1, measured, "vk_1 p1 gpt-4o"));
         sums.add(1000, &approved("settled", 2, measured, "vk_2 p1 gpt-4o"));
         sums.add(1000, &approved("estimated", 200, "", "vk_1 p1 o3"));
