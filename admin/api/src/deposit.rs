@@ -8,7 +8,7 @@ mod list;
 pub(crate) use doc::section;
 use list::list;
 
-use super::once::{Identity, identify, require_earlier};
+use super::once::{RequestIdentity, identify, require_earlier};
 use super::wallet::name::{ATTEMPTS, canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
@@ -48,12 +48,12 @@ struct DepositRequest {
     currency: &'static str,
     reference: String,
     state: DepositState,
-    identity: Identity,
+    identity: RequestIdentity,
 }
 
 /// The `request` field of the record.
 #[derive(Serialize, Deserialize)]
-struct StoredRequest {
+struct StoredDeposit {
     reference: String,
 }
 
@@ -138,7 +138,7 @@ pub async fn confirm(call: Call) -> Answer {
     let body = call.body()?;
     body.require_only_with_key(&["reference"])?;
     let reference = reference(&body)?;
-    let request = json!(StoredRequest {
+    let request = json!(StoredDeposit {
         reference: reference.clone()
     });
     let identity = identify(&call, &body, "deposit_confirm", &request).await?;
@@ -219,7 +219,7 @@ impl DepositRequest {
 async fn attempt(call: &Call, request: &DepositRequest) -> Result<Option<Answer>, Problem> {
     let found = find(call, "wallet", &request.wallet).await?;
     found.require_own(call, "wallet")?;
-    let kept = StoredRequest {
+    let kept = StoredDeposit {
         reference: request.reference.clone(),
     };
     let now = now_ms();
@@ -280,7 +280,7 @@ async fn replay(call: &Call, record: &IntentRecord) -> Answer {
         tracing::error!(record = record.id, "a deposit's record cannot be parsed");
         Problem::from(Code::Internal)
     };
-    let kept: StoredRequest = serde_json::from_str(&record.request).map_err(|_| malformed())?;
+    let kept: StoredDeposit = serde_json::from_str(&record.request).map_err(|_| malformed())?;
     show_made(&recorded(call, &kept.reference).await?, true)
 }
 

@@ -72,7 +72,7 @@ struct Prediction<'a> {
 
 /// The call or spend that is predicted.
 #[derive(Debug, Clone, Copy)]
-struct Subject<'a> {
+struct DryRunSubject<'a> {
     agent: &'a str,
     run: Option<&'a str>,
     key_id: Option<&'a str>,
@@ -107,7 +107,7 @@ fn agent(body: &Fields<'_>) -> Result<String, Problem> {
 }
 
 /// Reads the state that the checks depend on; 503 if the account is gone.
-async fn read_snapshot(call: &Call, subject: &Subject<'_>) -> Result<CallSnapshot, Problem> {
+async fn read_snapshot(call: &Call, subject: &DryRunSubject<'_>) -> Result<CallSnapshot, Problem> {
     let query = SnapshotQuery {
         realm: &call.realm(),
         agent: subject.agent,
@@ -125,7 +125,7 @@ async fn read_snapshot(call: &Call, subject: &Subject<'_>) -> Result<CallSnapsho
     Ok(snapshot)
 }
 
-impl<'a> Subject<'a> {
+impl<'a> DryRunSubject<'a> {
     /// Returns the name of the upstream, unless it is the default one.
     fn upstream(&self) -> Option<&'a str> {
         self.served?.upstream

@@ -8,7 +8,7 @@ mod answer;
 mod view;
 
 use super::calls::filter::value;
-use super::once::{Identity, IntentId, earlier};
+use super::once::{IntentId, RequestIdentity, earlier};
 use super::spend::require_harmless;
 use super::wallet::name::{FoundWallet, canonical, find, of_query};
 use crate::state::{ApiState, Call};
@@ -54,7 +54,7 @@ async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     let conditions = body.object("conditions")?.value().unwrap_or_else(|| json!({}));
     let request = json!({ "fromWalletId": canonical(&from), "toWalletId": canonical(&to),
         "amountNanos": amount.get().to_string(), "currency": currency, "conditions": conditions });
-    let Identity { once, record, .. } = intent_id.identify(call, "escrow/create", &request).await?;
+    let RequestIdentity { once, record, .. } = intent_id.identify(call, "escrow/create", &request).await?;
     if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
@@ -102,7 +102,7 @@ async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer 
     body.require_only_with_key(&["escrowId"])?;
     let number = body.number("escrowId")?;
     let request = json!({ "escrowId": number.to_string() });
-    let Identity { once, record, .. } = intent_id.identify(call, "escrow/fund", &request).await?;
+    let RequestIdentity { once, record, .. } = intent_id.identify(call, "escrow/fund", &request).await?;
     if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
@@ -167,7 +167,7 @@ async fn resolve(
     number: u64,
     verdict: PartyDecision<'_>,
 ) -> Answer {
-    let Identity { once, record, .. } = intent_id.identify(call, route, request).await?;
+    let RequestIdentity { once, record, .. } = intent_id.identify(call, route, request).await?;
     if let Some(record) = record {
         return answer::replay(call, &record).await;
     }

@@ -11,7 +11,7 @@ mod filter;
 
 use self::document::{IntentDocument, Links};
 use self::filter::{INDEXED, SEARCHED};
-use super::spend::{AllowedSpend, SpendPlan, Stored, denied, no_agent, settled, too_much};
+use super::spend::{AllowedSpend, SpendPlan, StoredSpend, denied, no_agent, settled, too_much};
 use crate::state::{ApiState, Call};
 use domain::id;
 use domain::intent::{IntentKind, IntentState, Reason};
@@ -153,7 +153,7 @@ pub async fn approve(call: Call) -> Answer {
     let why = why(&call)?;
     let record = require_waiting(&call).await?;
     let decision = decision(&call, &record, true).await?;
-    let stored = Stored::parse(&record.request)?;
+    let stored = StoredSpend::parse(&record.request)?;
     let transaction = id::IdKind::Transaction.mint(decision.at_ms)?;
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..EXECUTIONS_MAX {

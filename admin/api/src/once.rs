@@ -30,7 +30,7 @@ pub(super) struct IntentId {
 }
 
 /// The identity of a request that was read.
-pub(super) struct Identity {
+pub(super) struct RequestIdentity {
     /// Id and fingerprint.
     pub(super) once: Once,
     /// The record, if the request was made before.
@@ -83,10 +83,10 @@ impl IntentId {
         call: &Call,
         route: &'static str,
         request: &Value,
-    ) -> Result<Identity, Problem> {
+    ) -> Result<RequestIdentity, Problem> {
         let once = self.once(route, request)?;
         let record = self.before(call, &once).await?;
-        Ok(Identity {
+        Ok(RequestIdentity {
             once,
             record,
             record_life: self.has_key.then_some(call.state.idempotency_life),
@@ -153,7 +153,7 @@ pub(super) async fn identify(
     body: &Fields<'_>,
     route: &'static str,
     request: &Value,
-) -> Result<Identity, Problem> {
+) -> Result<RequestIdentity, Problem> {
     let spare_id = IdKind::Intent.mint(now_ms())?;
     let keyed = IntentId::from_key(call, body, &spare_id, async { Ok(now_ms()) }).await?;
     keyed.identify(call, route, request).await

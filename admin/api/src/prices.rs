@@ -9,7 +9,7 @@ use store::{Store, StoreError};
 
 /// The tables, replaced as a whole.
 #[derive(Debug)]
-pub struct Prices(ArcSwap<InForce>);
+pub struct LoadedPrices(ArcSwap<InForce>);
 
 #[derive(Debug)]
 struct InForce {
@@ -20,7 +20,7 @@ struct InForce {
     table: Arc<PriceTable>,
 }
 
-impl Prices {
+impl LoadedPrices {
     /// Loads the prices of the file.
     ///
     /// # Errors

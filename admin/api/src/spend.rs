@@ -8,11 +8,11 @@ pub(crate) use doc::section;
 mod answer;
 mod request;
 
-pub(super) use answer::{AllowedSpend, Settled, denied, settled};
+pub(super) use answer::{AllowedSpend, SpendSettled, denied, settled};
 pub(super) use doc::{decided, fields, of_other_wallet};
-pub(super) use request::{Request, SpendPlan, Stored};
+pub(super) use request::{SpendPlan, SpendRequest, StoredSpend};
 
-use super::once::{Identity, IntentId, require_earlier};
+use super::once::{IntentId, RequestIdentity, require_earlier};
 use crate::state::{ApiState, Call};
 use answer::{pending, replay};
 use domain::id::IdKind;
@@ -43,8 +43,8 @@ pub async fn spend(call: Call) -> Answer {
 }
 
 async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
-    let request = Request::read(body)?;
-    let Identity { once, record, .. } = intent_id.identify(call, ROUTE, &request.canonical()).await?;
+    let request = SpendRequest::read(body)?;
+    let RequestIdentity { once, record, .. } = intent_id.identify(call, ROUTE, &request.canonical()).await?;
     if let Some(record) = record {
         return replay(&record);
     }
@@ -55,7 +55,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..EXECUTIONS_MAX {
         let plan = SpendPlan::named(call, &plan_name)?;
-        let stored = Stored::new(&request, plan.as_ref());
+        let stored = StoredSpend::new(&request, plan.as_ref());
         let spend = Spend {
             agent: &request.agent,
             amount: request.amount,

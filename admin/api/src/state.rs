@@ -3,7 +3,7 @@
 
 use crate::large_list::LargeLists;
 use crate::metrics::SpendMetrics;
-use crate::prices::Prices;
+use crate::prices::LoadedPrices;
 use crate::spend::injection::Injections;
 use archive::Archive;
 use audit_verify::VerificationSlots;
@@ -50,7 +50,7 @@ pub struct EdgeFacts {
     /// `proxy.streaming`: calls that request a stream are accepted.
     pub streaming: bool,
     /// The prices in force.
-    pub prices: Arc<Prices>,
+    pub prices: Arc<LoadedPrices>,
 }
 
 /// Rules and metrics of spends.

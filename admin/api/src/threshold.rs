@@ -61,7 +61,7 @@ struct ThresholdView<'a> {
 }
 
 /// A limit usage, and its key in the list.
-struct Row {
+struct KeyedUsage {
     usage: LimitUsage,
     key: String,
 }
@@ -118,7 +118,7 @@ pub(crate) fn percent(usage: &LimitUsage) -> String {
 
 /// Returns a page of a list that is already sorted by share; the keys only need to have the same order.
 fn page(all: Vec<LimitUsage>, page: PageRequest<'_>) -> Result<Page<LimitUsage>, Problem> {
-    let rows = all.into_iter().map(|usage| Row {
+    let rows = all.into_iter().map(|usage| KeyedUsage {
         key: format!(
             "{} {}",
             usage.agent.as_deref().unwrap_or_default(),
@@ -126,8 +126,8 @@ fn page(all: Vec<LimitUsage>, page: PageRequest<'_>) -> Result<Page<LimitUsage>,
         ),
         usage,
     });
-    let mut rows: Vec<Row> = rows.collect();
-    let key = |row: &Row| row.usage.permille();
+    let mut rows: Vec<KeyedUsage> = rows.collect();
+    let key = |row: &KeyedUsage| row.usage.permille();
     rows.sort_by(|a, b| (key(b), &b.key).cmp(&(key(a), &a.key)));
     let mut part = page.of_all(rows, Order::Descending, |row| (row.usage.permille(), &row.key))?;
     let rows = std::mem::take(&mut part.records);

@@ -13,7 +13,7 @@ use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Paging, Problem, Reply, TimeRange, operations, require_agent_id};
-use export::Export;
+use export::TransactionExport;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::keys::closed_holder;
@@ -173,7 +173,7 @@ async fn answer(
         WalletScope::All => None,
         WalletScope::OfHolder(holder) => Some(holder),
     };
-    let export = Export { call, filter, holder };
+    let export = TransactionExport { call, filter, holder };
     export.stream().await
 }
 

@@ -4,7 +4,7 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use super::once::{Identity, identify, require_earlier};
+use super::once::{RequestIdentity, identify, require_earlier};
 use super::spend::require_harmless;
 use super::wallet::name::{ATTEMPTS, FoundWallet, canonical, find};
 use crate::state::{ApiState, Call};
@@ -46,12 +46,12 @@ struct TransferRequest {
     amount: Nanos,
     currency: &'static str,
     memo: Option<String>,
-    identity: Identity,
+    identity: RequestIdentity,
 }
 
 /// The `request` field of the record.
 #[derive(Serialize, Deserialize)]
-struct StoredRequest {
+struct StoredTransfer {
     from: u64,
     to: u64,
     /// The field that named a closed wallet.
@@ -157,7 +157,7 @@ async fn attempt(call: &Call, request: &TransferRequest) -> Result<Option<Answer
     if let (false, Some(memo)) = (to.is_of(call), &request.memo) {
         require_harmless(call, "memo", &memo.as_str().into())?;
     }
-    let kept = StoredRequest {
+    let kept = StoredTransfer {
         from: from.wallet.number,
         to: to.wallet.number,
         closed: closed.map(str::to_owned),
@@ -223,7 +223,7 @@ fn replay(record: &IntentRecord) -> Answer {
         tracing::error!(record = record.id, "a transfer's record cannot be parsed");
         Problem::from(Code::Internal)
     };
-    let kept: StoredRequest = serde_json::from_str(&record.request).map_err(|_| malformed())?;
+    let kept: StoredTransfer = serde_json::from_str(&record.request).map_err(|_| malformed())?;
     if let (IntentState::Blocked, Some(reason)) = (record.state, record.reason) {
         return Err(refusal(reason, kept.closed.as_deref()).with("replayed", true));
     }

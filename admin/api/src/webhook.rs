@@ -21,7 +21,7 @@ use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, PAGING, Problem, Reply, missing, operations};
 use history::trail::Trail;
-use request::Request;
+use request::WebhookRequest;
 use secrecy::SecretString;
 use serde::Serialize;
 use std::time::Duration;
@@ -113,7 +113,7 @@ impl<'a> WebhookView<'a> {
 /// `POST /webhooks`
 pub async fn create(call: Call) -> Answer {
     gate::require(&call)?;
-    let request = Request::from_new(&call.body()?)?;
+    let request = WebhookRequest::from_new(&call.body()?)?;
     let (Some(url), Some(events), Some(secret)) = (&request.url, &request.events, &request.secret) else {
         return Err(missing("url, events or secret")); // `of_new` has required each of them
     };
@@ -213,9 +213,9 @@ fn none(id: &str) -> Problem {
 /// # Errors
 /// 400, 404, 503, also if other requests or `keys rotate` change the secret again and again meanwhile.
 pub async fn update(call: Call) -> Answer {
-    let request = call.body().and_then(|body| Request::from_change(&body));
+    let request = call.body().and_then(|body| WebhookRequest::from_change(&body));
     // Webhooks can be disabled on every plan.
-    if !request.as_ref().is_ok_and(Request::only_disables) {
+    if !request.as_ref().is_ok_and(WebhookRequest::only_disables) {
         gate::require(&call)?;
     }
     let WebhookRecord { id, .. } = &of_path(&call).await?;

@@ -4,7 +4,7 @@ use crate::error::ServeError;
 use crate::metrics::ServerMetrics;
 use crate::removed_plans;
 use api::metrics::SpendMetrics;
-use api::prices::Prices;
+use api::prices::LoadedPrices;
 use api::{ApiState, EdgeFacts, LargeLists, Spends, Verification};
 use arc_swap::ArcSwap;
 use archive::Archive;
@@ -51,7 +51,7 @@ pub(crate) struct Running {
     pub(crate) leaving: AtomicBool,
     /// The metrics of the process.
     pub(crate) metrics: ServerMetrics,
-    prices: Arc<Prices>,
+    prices: Arc<LoadedPrices>,
 }
 
 impl Server {
@@ -64,7 +64,7 @@ impl Server {
         let store = Store::from_settings(&settings.store)?.with_budgets(settings.limits.budgets());
         let keyring = Arc::new(settings.keyring()?);
         let plans = Arc::new(ArcSwap::from_pointee(settings.plans()?));
-        let prices = Arc::new(Prices::new(settings)?);
+        let prices = Arc::new(LoadedPrices::new(settings)?);
         let archive = Arc::new(Archive::from_settings(&settings.audit)?);
         let admission = Arc::new(admission(
             settings,

@@ -23,15 +23,15 @@ use store::call::hold::MODEL_MAX;
 const LATE_DAYS_MAX: u64 = 400;
 
 /// Finds one of the measures of an approved call.
-type Measure = fn(&Measures) -> Option<u64>;
+type ReadMeasure = fn(&Measures) -> Option<u64>;
 
 /// A filter with its name in queries and its documentation.
-pub(super) struct Filter {
+pub(super) struct QueryFilter {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
     pub(super) schema: fn() -> Json,
     /// Measure whose minimum the filter sets.
-    measure: Option<Measure>,
+    measure: Option<ReadMeasure>,
 }
 
 fn count() -> Json {
@@ -50,12 +50,12 @@ fn upstream_schema() -> Json {
 /// Declares a table of filters: name, schema, the measure of a minimum, and description.
 macro_rules! filters {
     ($($name:literal, $schema:expr, $measure:expr, $description:literal;)+) => {
-        [$(Filter { name: $name, description: $description, schema: $schema, measure: $measure },)+]
+        [$(QueryFilter { name: $name, description: $description, schema: $schema, measure: $measure },)+]
     };
 }
 
 /// Every filter.
-pub(super) static FILTERS: [Filter; 19] = filters! {
+pub(super) static FILTERS: [QueryFilter; 19] = filters! {
     "agentId", field::agent_id, None, "Those of this agent.";
     "runId", field::run_id, None, "Those of this run.";
     "keyId", || field::is("VirtualKeyId"), None, "Those of this virtual key.";

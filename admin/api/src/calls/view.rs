@@ -180,10 +180,10 @@ impl<'a> CallView<'a> {
 }
 
 /// Makes the cell of a row.
-pub(super) type Cell = fn(&CallView<'_>) -> String;
+pub(super) type CallCell = fn(&CallView<'_>) -> String;
 
 /// The columns of a CSV file. New ones are only ever added at the end.
-pub(super) const COLUMNS: [(&str, Cell); 41] = [
+pub(super) const COLUMNS: [(&str, CallCell); 41] = [
     ("id", |call| call.id.to_owned()),
     ("at", |call| call.at.clone()),
     ("endedAt", |call| optional(call.ended_at.as_deref())),

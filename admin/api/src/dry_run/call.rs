@@ -1,6 +1,6 @@
 //! Predicts a proxied call: parses and prices the body as the edge does, then runs the edge's checks.
 
-use super::{OtherRefusal, OtherRefusals, Subject, is_too_much, read_snapshot};
+use super::{DryRunSubject, OtherRefusal, OtherRefusals, is_too_much, read_snapshot};
 use crate::state::Call;
 use chat::{self, BodyError};
 use domain::budget::Budget;
@@ -46,7 +46,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
         .map_err(|error| bad_body(&error))?;
     let prices = call.state.edge.prices.table(&call.state.store).await?;
     let price_name = [served.price_prefix, &chat.model].concat();
-    let subject = Subject {
+    let subject = DryRunSubject {
         agent,
         run: run.as_deref(),
         key_id: key_id.as_deref(),
@@ -107,7 +107,11 @@ fn after_checks(call: &Call, snapshot: &CallSnapshot, estimate: CheckedAmount) -
 }
 
 /// Returns the checks of the virtual key, and of the rate of an account that is refused.
-fn before_cap(subject: &Subject<'_>, snapshot: &CallSnapshot, plan: &Plan) -> Result<Vec<Check>, Problem> {
+fn before_cap(
+    subject: &DryRunSubject<'_>,
+    snapshot: &CallSnapshot,
+    plan: &Plan,
+) -> Result<Vec<Check>, Problem> {
     let limit = match subject.refused {
         Some(_) => Some(0), // no request is within this rate
         None => plan.proxy_requests_per_minute,

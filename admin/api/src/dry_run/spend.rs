@@ -1,7 +1,7 @@
 //! Predicts `POST /spend`: the same body, the same checks.
 
-use super::super::spend::{Request, too_much_message};
-use super::{OtherRefusal, OtherRefusals, Subject, is_too_much, read_snapshot};
+use super::super::spend::{SpendRequest, too_much_message};
+use super::{DryRunSubject, OtherRefusal, OtherRefusals, is_too_much, read_snapshot};
 use crate::state::Call;
 use domain::check::{Check, CheckName, CheckedAmount};
 use domain::mode::Mode;
@@ -17,8 +17,8 @@ const REFUSED: &str = "api_key_rate_limited";
 
 /// Predicts the answer of `POST /spend` to this body.
 pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
-    let request = Request::read(body)?;
-    let subject = Subject {
+    let request = SpendRequest::read(body)?;
+    let subject = DryRunSubject {
         agent: &request.agent,
         run: request.run_id.as_deref(),
         key_id: None,
@@ -58,7 +58,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
 /// Checks the store's guard and the budgets of records (decision D71), which decide before everything else.
 fn before_the_checks(
     call: &Call,
-    subject: &Subject<'_>,
+    subject: &DryRunSubject<'_>,
     records: &Records,
     has_wallet: bool,
 ) -> Option<OtherRefusal> {

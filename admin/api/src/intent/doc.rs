@@ -2,7 +2,7 @@
 
 use super::document::IntentDocument;
 use super::{INDEXED, IntentAnswer, IntentDenied, REASON_MAX};
-use crate::spend::{Settled, decided, of_other_wallet};
+use crate::spend::{SpendSettled, decided, of_other_wallet};
 use endpoint::doc::field::{flag, is, lines, run_id, time, words};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
@@ -73,7 +73,7 @@ fn approve() -> Doc {
     )
     .description("All checks run again, and can refuse it still.")
     .request_body(decision("Approval"))
-    .response::<Settled<'_>>(200, "The money moved.")
+    .response::<SpendSettled<'_>>(200, "The money moved.")
     .errors(&[Code::IntentNotPending]);
     of_other_wallet(decided(doc))
 }

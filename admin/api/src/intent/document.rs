@@ -1,7 +1,7 @@
 //! The intent document of the specification: the full form for exports, and a brief form for lists.
 
 use super::require_intact;
-use crate::spend::Stored;
+use crate::spend::StoredSpend;
 use crate::state::Call;
 use domain::intent::{Entry, IntentKind, IntentState, Reason};
 use domain::money::Nanos;
@@ -191,7 +191,7 @@ impl<'a> IntentDocument<'a> {
     /// Returns the document in brief.
     pub(super) fn brief(record: &'a IntentRecord) -> Self {
         let group = record.escrow.filter(|_| excludes_others(record.kind));
-        let Stored {
+        let StoredSpend {
             recipient,
             run_id,
             metadata,
@@ -265,8 +265,8 @@ fn blocked(record: &IntentRecord) -> Option<Reason> {
 }
 
 /// Returns the stored parts of a spend's request; empty for other kinds and for a malformed record.
-fn stored(record: &IntentRecord) -> Stored {
-    let stored = (record.kind == IntentKind::Spend).then(|| Stored::parse(&record.request));
+fn stored(record: &IntentRecord) -> StoredSpend {
+    let stored = (record.kind == IntentKind::Spend).then(|| StoredSpend::parse(&record.request));
     stored.and_then(Result::ok).unwrap_or_default()
 }
 

@@ -1,7 +1,7 @@
 //! Answers to a spend. A repeated answer is built from the record alone, and differs from the first only in `replayed`
 //! (decisions D23, D26, D59).
 
-use super::request::{SpendPlan, Stored};
+use super::request::{SpendPlan, StoredSpend};
 use axum::http::StatusCode;
 use domain::intent::{IntentState, Reason};
 use domain::money::Nanos;
@@ -27,7 +27,7 @@ pub(crate) struct AllowedSpend<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = SpendSettled)]
-pub(crate) struct Settled<'a> {
+pub(crate) struct SpendSettled<'a> {
     success: bool,
     #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
@@ -67,7 +67,7 @@ pub(super) struct Pending<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = SpendDenied)]
-pub(super) struct Denied<'a> {
+pub(super) struct SpendDenied<'a> {
     /// False.
     #[schema(example = false)]
     success: bool,
@@ -86,7 +86,7 @@ pub(super) struct Denied<'a> {
     #[schema(example = "The spend would push the agent over its daily limit.")]
     blocked_reason: &'static str,
     #[serde(flatten)]
-    plan: Option<PlanBody<'a>>,
+    plan: Option<PlanMet<'a>>,
     /// True in the answer to a repeated request.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
@@ -96,7 +96,7 @@ pub(super) struct Denied<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PlanMet)]
-pub(super) struct PlanBody<'a> {
+pub(super) struct PlanMet<'a> {
     #[schema(example = "builder")]
     plan: &'a str,
     /// Limit of the plan: agents or USD.
@@ -108,14 +108,9 @@ pub(super) struct PlanBody<'a> {
     upgrade_url: Option<&'a str>,
 }
 
-impl<'a> Denied<'a> {
+impl<'a> SpendDenied<'a> {
     /// Returns the answer to a spend that is refused for this reason; `plan` if the plan's limit is the reason.
-    pub(super) fn new(
-        reason: Reason,
-        intent_id: &'a str,
-        plan: Option<PlanBody<'a>>,
-        replayed: bool,
-    ) -> Self {
+    pub(super) fn new(reason: Reason, intent_id: &'a str, plan: Option<PlanMet<'a>>, replayed: bool) -> Self {
         Self {
             success: false,
             error: reason.sentence(),
@@ -135,7 +130,7 @@ impl<'a> Denied<'a> {
 /// # Errors
 /// 500.
 pub(crate) fn settled(spend: &AllowedSpend<'_>, replayed: bool) -> Answer {
-    Reply::ok(&Settled {
+    Reply::ok(&SpendSettled {
         success: true,
         intent_id: spend.intent_id,
         state: IntentState::Settled.as_str(),
@@ -176,14 +171,14 @@ pub(crate) fn denied(reason: Reason, intent_id: &str, plan: Option<&SpendPlan>, 
         _ => None,
     };
     let plan = plan.and_then(|plan| {
-        Some(PlanBody {
+        Some(PlanMet {
             limit: limit(plan)?,
             plan: &plan.plan,
             upgrade_to: plan.upgrade_to.as_deref(),
             upgrade_url: plan.upgrade_url.as_deref(),
         })
     });
-    let body = Denied::new(reason, intent_id, plan, replayed);
+    let body = SpendDenied::new(reason, intent_id, plan, replayed);
     Reply::with_status(status(reason), &body)
 }
 
@@ -213,7 +208,7 @@ pub(super) fn replay(record: &IntentRecord) -> Answer {
         (IntentState::Settled, _) => settled(&spend, true),
         (IntentState::PendingApproval, _) => pending(&spend, true),
         (IntentState::Blocked, Some(reason)) => {
-            let stored = Stored::parse(&record.request)?;
+            let stored = StoredSpend::parse(&record.request)?;
             denied(reason, &record.id, stored.plan.as_ref(), true)
         }
         (IntentState::Blocked, None) => {

@@ -1,6 +1,6 @@
 //! OpenAPI documentation of spends.
 
-use super::answer::{Denied, Pending, Settled};
+use super::answer::{Pending, SpendDenied, SpendSettled};
 use super::request::{DESCRIPTION_MAX, RECIPIENT_MAX};
 use domain::intent::Reason;
 use endpoint::doc::field::{amount, currency, free, line, lines, new_agent_id, run_id};
@@ -19,22 +19,22 @@ pub(crate) fn section() -> Section {
 const EXAMPLE_INTENT: &str = "int_01KAJ4M7Q8R5T6V9W0X1Y2Z3A4";
 
 fn refused_for(reason: Reason) -> Json {
-    Json::from_serialize(&Denied::new(reason, EXAMPLE_INTENT, None, false))
+    Json::from_serialize(&SpendDenied::new(reason, EXAMPLE_INTENT, None, false))
 }
 
 /// Returns the answers that a spend and an approval have in common.
 pub(crate) fn decided(doc: Doc) -> Doc {
-    doc.response::<Denied<'_>>(
+    doc.response::<SpendDenied<'_>>(
         400,
         "`INSUFFICIENT_BALANCE`: refused, and the intent keeps why. Or the request is wrong.",
     )
     .example(refused_for(Reason::InsufficientBalance))
-    .response::<Denied<'_>>(
+    .response::<SpendDenied<'_>>(
         402,
         "Refused by a limit of the policy, the wallet or the plan; the intent keeps why.",
     )
     .example(refused_for(Reason::DailyLimit))
-    .response::<Denied<'_>>(
+    .response::<SpendDenied<'_>>(
         403,
         "`FROZEN`, `CAP_DISABLED`: refused, and the intent keeps why. Or the caller may not do this.",
     )
@@ -44,7 +44,7 @@ pub(crate) fn decided(doc: Doc) -> Doc {
 
 /// Adds the answer to an approval if the agent's wallet is not the one at the time of the request.
 pub(crate) fn of_other_wallet(doc: Doc) -> Doc {
-    doc.response::<Denied<'_>>(
+    doc.response::<SpendDenied<'_>>(
         409,
         "`WALLET_CLOSED`: the agent has a different wallet than at the request; refused, and the intent records the reason. \
          Or it is decided already, or the counters cannot hold it.",
@@ -81,7 +81,7 @@ fn spend() -> Doc {
         .description("Free text that reads like an attempt to instruct an AI agent blocks the spend. An amount above the policy's approval threshold waits for approval.")
         .request_body(fields(body))
         .once()
-        .response::<Settled<'_>>(200, "The money moved.")
+        .response::<SpendSettled<'_>>(200, "The money moved.")
         .response::<Pending<'_>>(202, "It waits for approval.");
     decided(doc).names_intent()
 }

@@ -24,7 +24,7 @@ const CACHE_MAX: usize = 8 << 20;
 
 /// The free text of a spend.
 #[derive(Debug, Clone, Copy)]
-pub struct Texts<'a> {
+pub struct SpendTexts<'a> {
     /// Purpose.
     pub description: Option<&'a str>,
     pub recipient: Option<&'a str>,
@@ -76,7 +76,7 @@ impl Injections {
     }
 
     /// Returns the first text that tries to instruct the agent.
-    pub fn find(&self, texts: Texts<'_>) -> Option<Injection<'_>> {
+    pub fn find(&self, texts: SpendTexts<'_>) -> Option<Injection<'_>> {
         let plain = [("description", texts.description), ("recipient", texts.recipient)];
         let found = plain.into_iter().find_map(|(field, text)| {
             let pattern = self.match_in(text?)?;

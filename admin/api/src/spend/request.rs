@@ -1,6 +1,6 @@
 //! The body of `POST /spend`, and the part of it that is stored with the intent.
 
-use crate::spend::injection::Texts;
+use crate::spend::injection::SpendTexts;
 use crate::state::Call;
 use domain::cap::CapPlan;
 use domain::mode::Mode;
@@ -26,7 +26,7 @@ const FIELDS: [&str; 7] = [
 
 /// A request to spend.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct SpendRequest {
     pub(crate) agent: String,
     pub(crate) amount: Nanos,
     pub(super) currency: &'static str,
@@ -36,7 +36,7 @@ pub(crate) struct Request {
     pub(super) metadata: Option<Value>,
 }
 
-impl Request {
+impl SpendRequest {
     /// Parses a body.
     ///
     /// # Errors
@@ -57,8 +57,8 @@ impl Request {
     }
 
     /// Returns the texts that are searched for attempts to instruct the agent.
-    pub(crate) fn texts(&self) -> Texts<'_> {
-        Texts {
+    pub(crate) fn texts(&self) -> SpendTexts<'_> {
+        SpendTexts {
             description: self.description.as_deref(),
             recipient: self.recipient.as_deref(),
             metadata: self.metadata.as_ref(),
@@ -82,7 +82,7 @@ impl Request {
 /// The `request` field of the intent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Stored {
+pub(crate) struct StoredSpend {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) recipient: Option<String>,
     /// Run id, if given.
@@ -96,8 +96,8 @@ pub(crate) struct Stored {
     pub(crate) plan: Option<SpendPlan>,
 }
 
-impl Stored {
-    pub(super) fn new(request: &Request, plan: Option<&SpendPlan>) -> Self {
+impl StoredSpend {
+    pub(super) fn new(request: &SpendRequest, plan: Option<&SpendPlan>) -> Self {
         Self {
             recipient: request.recipient.clone(),
             run_id: request.run_id.clone(),
@@ -183,7 +183,7 @@ mod tests {
     /// A repeated spend is answered from the stored form, and the intent shows it.
     #[test]
     fn the_stored_request_of_an_intent_is_read_back() {
-        let request = Request {
+        let request = SpendRequest {
             agent: "bot".to_owned(),
             amount: Nanos::from_stored(1),
             currency: "USD",
@@ -199,8 +199,8 @@ mod tests {
             upgrade_to: Some("pro".to_owned()),
             upgrade_url: None,
         };
-        let kept = Stored::new(&request, Some(&plan));
-        let Stored {
+        let kept = StoredSpend::new(&request, Some(&plan));
+        let StoredSpend {
             recipient,
             run_id,
             metadata,
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!((recipient, run_id), (request.recipient, request.run_id));
         assert_eq!((metadata, named), (request.metadata, Some(plan)));
         let json = kept.to_json().unwrap();
-        assert_eq!(Stored::parse(&json).unwrap(), kept);
-        assert_eq!(Stored::parse("{}").unwrap(), Stored::default());
-        assert!(Stored::parse("[").is_err());
+        assert_eq!(StoredSpend::parse(&json).unwrap(), kept);
+        assert_eq!(StoredSpend::parse("{}").unwrap(), StoredSpend::default());
+        assert!(StoredSpend::parse("[").is_err());
     }
 }

@@ -12,11 +12,11 @@ use store::transaction::Transaction;
 use store::transaction::list::{TransactionFilter, list};
 
 /// Makes the cell of a row.
-pub(super) type Cell = fn(&Transaction) -> String;
+pub(super) type TransactionCell = fn(&Transaction) -> String;
 
 /// The columns. New ones are only ever added at the end. A sign would make the amount look like a formula, so the
 /// direction has a column.
-pub(super) const COLUMNS: [(&str, Cell); 11] = [
+pub(super) const COLUMNS: [(&str, TransactionCell); 11] = [
     ("id", |row| row.id.clone()),
     ("createdAt", |row| iso_from_ms(row.at_ms)),
     ("walletId", |row| row.wallet.to_string()),
@@ -44,7 +44,7 @@ const START: PageRequest<'static> = PageRequest {
 const RECORDS: &str = "transactions";
 
 /// The parts of a file.
-pub(super) struct Export {
+pub(super) struct TransactionExport {
     pub(super) call: Call,
     /// Without a holder.
     pub(super) filter: TransactionFilter<'static>,
@@ -70,7 +70,7 @@ pub(super) fn empty(call: &Call) -> Answer {
     CsvFile::new(call, RECORDS).empty(&COLUMNS)
 }
 
-impl Export {
+impl TransactionExport {
     /// Streams the file.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ pub(super) const NAMES_MAX: usize = 64;
 
 /// The given fields.
 #[derive(Debug, Default)]
-pub(super) struct Request {
+pub(super) struct WebhookRequest {
     pub(super) url: Option<String>,
     pub(super) events: Option<Vec<EventName>>,
     pub(super) secret: Option<SecretString>,
@@ -45,7 +45,7 @@ pub(super) async fn require_receiver(call: &Call, url: &str) -> Result<(), Probl
     })
 }
 
-impl Request {
+impl WebhookRequest {
     /// Reads a body that registers a webhook.
     pub(super) fn from_new(body: &Fields<'_>) -> Result<Self, Problem> {
         body.require_only(&["url", "events", "secret", "description"])?;
@@ -189,9 +189,9 @@ fn readable(url: &str) -> String {
 mod tests {
     use super::*;
 
-    fn new(body: &str) -> Result<Request, String> {
+    fn new(body: &str) -> Result<WebhookRequest, String> {
         let fields = Fields::parse(body.as_bytes()).unwrap();
-        Request::from_new(&fields).map_err(|problem| problem.message().to_owned())
+        WebhookRequest::from_new(&fields).map_err(|problem| problem.message().to_owned())
     }
 
     #[test]
