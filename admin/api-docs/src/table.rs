@@ -22,7 +22,7 @@ mod tests {
     use axum::http::Method;
     use domain::permission::Permission;
     use domain::role::Role;
-    use endpoint::{Access, Modes, Rate};
+    use endpoint::{Access, Modes, RouteRate};
     use std::collections::HashSet;
 
     #[test]
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn only_what_a_key_can_call_is_counted() {
         for route in routes() {
-            let counted = route.rate != Rate::Uncounted;
+            let counted = route.rate != RouteRate::Uncounted;
             let by_key = matches!(route.access, Access::Key(..));
             assert_eq!(counted, by_key, "{} {}", route.method, route.path);
         }

@@ -13,7 +13,7 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Fields, Problem, Reply, Text, missing, operations};
+use endpoint::{Answer, Code, Fields, Problem, Reply, TextForm, missing, operations};
 use serde::Serialize;
 use store::agent::freeze::{Freeze, Frozen, FrozenBy, set_frozen};
 use store::agent::script as agent;
@@ -113,10 +113,12 @@ fn source(row: &WalletRow) -> &'static str {
 /// `POST /agents`
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?.only(&["name", "type", "description"])?;
-    let name = body.text("name", Text::Line, NAME_MAX)?.not_null("name")?;
+    let name = body.text("name", TextForm::Line, NAME_MAX)?.not_null("name")?;
     let name = name.ok_or_else(|| missing("name"))?;
-    let kind = body.text("type", Text::Line, TYPE_MAX)?.value();
-    let description = body.text("description", Text::Lines, DESCRIPTION_MAX)?.value();
+    let kind = body.text("type", TextForm::Line, TYPE_MAX)?.value();
+    let description = body
+        .text("description", TextForm::Lines, DESCRIPTION_MAX)?
+        .value();
     let id = IdKind::Agent.mint(now_ms())?;
     make(&call, &id, &name, kind.as_deref(), description.as_deref()).await?;
     show(&call, &id).await
@@ -190,12 +192,12 @@ pub async fn update(call: Call) -> Answer {
 fn changes(body: &Fields<'_>) -> Result<Vec<FieldChange>, Problem> {
     body.require_only(&["name", "type", "description", "spendLimit"])?;
     let mut changes = Vec::new();
-    let name = body.text("name", Text::Line, NAME_MAX)?.not_null("name")?;
+    let name = body.text("name", TextForm::Line, NAME_MAX)?.not_null("name")?;
     changes.extend(name.map(|name| ("name", Some(name))));
-    let kind = body.text("type", Text::Line, TYPE_MAX)?.nullable();
+    let kind = body.text("type", TextForm::Line, TYPE_MAX)?.nullable();
     let default = || TYPE_DEFAULT.to_owned();
     changes.extend(kind.map(|kind| ("type", Some(kind.unwrap_or_else(default)))));
-    let description = body.text("description", Text::Lines, DESCRIPTION_MAX)?;
+    let description = body.text("description", TextForm::Lines, DESCRIPTION_MAX)?;
     changes.extend(description.nullable().map(|text| ("description", text)));
     let limit = body.limit("spendLimit")?.nullable();
     changes.extend(limit.map(|limit| ("spend_limit", limit.map(|limit| limit.get().to_string()))));

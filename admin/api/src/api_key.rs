@@ -13,7 +13,7 @@ use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::timestamp::{LAST_MS, iso_from_ms, ms_from_iso};
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Fields, Problem, Reply, Text, operations};
+use endpoint::{Answer, Code, Fields, Problem, Reply, TextForm, operations};
 use ipnet::IpNet;
 use secrecy::ExposeSecret;
 use serde::Serialize;
@@ -150,7 +150,7 @@ impl ApiKeyRequest {
                 }
             },
         };
-        let name = body.text("name", Text::Line, NAME_MAX)?;
+        let name = body.text("name", TextForm::Line, NAME_MAX)?;
         Ok(Self {
             name: name.value().unwrap_or_default(),
             mode,

@@ -12,7 +12,7 @@ use super::once::{IntentId, RequestIdentity, earlier};
 use super::spend::require_harmless;
 use super::wallet::name::{FoundWallet, canonical, find, of_query};
 use crate::state::{ApiState, Call};
-use endpoint::{Answer, Code, Fields, Problem, Reply, Text, operations, whole_number};
+use endpoint::{Answer, Code, Fields, Problem, Reply, TextForm, operations, whole_number};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use store::StoreError;
@@ -153,7 +153,7 @@ pub async fn dispute(call: Call) -> Answer {
 async fn object(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     body.require_only_with_key(&["escrowId", "reason"])?;
     let number = body.number("escrowId")?;
-    let reason = body.text("reason", Text::Lines, REASON_MAX)?.value();
+    let reason = body.text("reason", TextForm::Lines, REASON_MAX)?.value();
     let reason = reason.filter(|reason| !reason.is_empty());
     let request = json!({ "escrowId": number.to_string(), "reason": reason });
     let verdict = PartyDecision::Dispute(reason.as_deref());

@@ -16,7 +16,7 @@ use crate::state::{ApiState, Call};
 use domain::id;
 use domain::intent::{IntentKind, IntentState, Reason};
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Problem, Reply, Text, operations};
+use endpoint::{Answer, Code, Problem, Reply, TextForm, operations};
 use history::intents::Intents;
 use serde::Serialize;
 use store::intent::{ApproverDecision, IntentRecord};
@@ -218,7 +218,7 @@ pub async fn deny(call: Call) -> Answer {
 /// Returns the reason given for the decision, for the audit log.
 fn why(call: &Call) -> Result<Option<String>, Problem> {
     let body = call.body()?.only(&["reason"])?;
-    Ok(body.text("reason", Text::Lines, REASON_MAX)?.value())
+    Ok(body.text("reason", TextForm::Lines, REASON_MAX)?.value())
 }
 
 async fn require_waiting(call: &Call) -> Result<IntentRecord, Problem> {

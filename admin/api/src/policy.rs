@@ -12,7 +12,7 @@ use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
-    Answer, CURRENCIES, Code, Fields, Problem, Reply, Text, missing, operations, require_agent_id,
+    Answer, CURRENCIES, Code, Fields, Problem, Reply, TextForm, missing, operations, require_agent_id,
     require_new_agent_id,
 };
 use serde::Serialize;
@@ -152,7 +152,7 @@ fn changes(body: &Fields<'_>) -> Result<Vec<FieldChange>, Problem> {
         .collect();
     body.require_only(&known)?;
     let mut changes: Vec<FieldChange> = Vec::new();
-    let name = body.text("name", Text::Line, NAME_MAX)?.not_null("name")?;
+    let name = body.text("name", TextForm::Line, NAME_MAX)?.not_null("name")?;
     changes.extend(name.map(|name| ("name", Some(name))));
     if body.contains("currency") {
         changes.push(("currency", Some(body.currency()?.to_owned())));

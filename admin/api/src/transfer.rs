@@ -14,7 +14,7 @@ use domain::intent::{IntentState, Reason};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Fields, Problem, Reply, Text, WalletName, operations};
+use endpoint::{Answer, Code, Fields, Problem, Reply, TextForm, WalletName, operations};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::intent::IntentRecord;
@@ -118,7 +118,7 @@ impl TransferRequest {
         body.require_only_with_key(&mine)?;
         let (from, to) = (body.wallet("from")?, body.wallet("to")?);
         let (amount, currency) = (body.amount("amount")?, body.currency()?);
-        let memo = body.text("memo", Text::Line, MEMO_MAX)?.value();
+        let memo = body.text("memo", TextForm::Line, MEMO_MAX)?.value();
         let request = json!({ "from": canonical(&from), "to": canonical(&to),
             "amountNanos": amount.get().to_string(), "currency": currency, "memo": memo });
         let identity = identify(call, body, "transfer", &request).await?;

@@ -12,7 +12,7 @@ use domain::id::IdKind;
 use domain::plan::Plan;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, PAGING, Problem, Reply, Text, operations};
+use endpoint::{Answer, Code, PAGING, Problem, Reply, TextForm, operations};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use store::agent::AgentRecord;
@@ -96,7 +96,7 @@ impl<'a> VirtualKeyView<'a> {
 pub async fn create(call: Call) -> Answer {
     let agent = call.new_agent()?;
     let body = call.body()?.only(&["name"])?;
-    let name = body.text("name", Text::Line, NAME_MAX)?.value();
+    let name = body.text("name", TextForm::Line, NAME_MAX)?.value();
     let name = name.as_deref().unwrap_or(NAME_DEFAULT);
     let store = &call.state.store;
     // Best effort: of two requests for the same new id, both can say that it is new.

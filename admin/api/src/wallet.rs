@@ -12,7 +12,7 @@ use domain::money::{Nanos, NanosSum};
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
-    Answer, CURRENCIES, Code, PAGING, Problem, Reply, Text, WalletName, operations, require_new_agent_id,
+    Answer, CURRENCIES, Code, PAGING, Problem, Reply, TextForm, WalletName, operations, require_new_agent_id,
 };
 use serde::Serialize;
 use store::wallet::Wallet;
@@ -170,7 +170,7 @@ pub async fn create(call: Call) -> Answer {
     let body = call.body()?.only(&["botId", "name"])?;
     let bot = body.string("botId")?.required("botId")?;
     require_new_agent_id("botId", &bot)?;
-    let name = body.text("name", Text::Line, NAME_MAX)?.value();
+    let name = body.text("name", TextForm::Line, NAME_MAX)?.value();
     make(&call, &bot, name.as_deref().unwrap_or(&bot), None, None).await?;
     show(&of_agent(&call, &bot).await?)
 }

@@ -83,7 +83,7 @@ const FIELDS_MAX: usize = 100;
 
 /// The form of a text field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Text {
+pub enum TextForm {
     /// One line of visible text: no line breaks, no control characters, none that change the direction of text.
     Line,
     /// Several lines, possibly none, without characters that turn the direction of text.

@@ -18,7 +18,7 @@ use crypto::virtual_key::CheckSecret;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::role::Role;
-use session::Sent;
+use session::SentCookie;
 use std::net::IpAddr;
 use store::account::Account;
 use store::api_key::ApiKey;
@@ -90,11 +90,11 @@ impl Caller {
             Err(problem) if problem.code() == Code::ApiKeyRequired => problem,
             Err(problem) => return Err(problem),
         };
-        match (Sent::from_headers(headers), access) {
-            (Sent::Token(token), _) => Self::from_session(admission, method, headers, &token).await,
-            (Sent::Malformed, _) => Err(session::ended(admission)),
-            (Sent::Nothing, Access::Session(_)) => Err(Code::SessionRequired.into()),
-            (Sent::Nothing, _) => Err(missing),
+        match (SentCookie::from_headers(headers), access) {
+            (SentCookie::Token(token), _) => Self::from_session(admission, method, headers, &token).await,
+            (SentCookie::Malformed, _) => Err(session::ended(admission)),
+            (SentCookie::Nothing, Access::Session(_)) => Err(Code::SessionRequired.into()),
+            (SentCookie::Nothing, _) => Err(missing),
         }
     }
 

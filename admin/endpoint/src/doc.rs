@@ -45,7 +45,7 @@ pub struct Doc {
     /// Query parameters.
     pub query: Vec<Field>,
     /// `None` for an operation that reads no body.
-    pub request_body: Option<Body>,
+    pub request_body: Option<BodyDoc>,
     /// Whether it is executed at most once for each idempotency key.
     pub is_once: bool,
     /// Answers other than errors.
@@ -62,7 +62,7 @@ pub struct Doc {
 
 /// A request body.
 #[derive(Debug)]
-pub struct Body {
+pub struct BodyDoc {
     /// Name of the schema.
     pub name: &'static str,
     /// Fields, in the order of the document.
@@ -81,7 +81,7 @@ pub struct AnswerDoc {
     /// When it is sent.
     pub description: &'static str,
     /// Content of the answer.
-    pub shape: Shape,
+    pub shape: AnswerContent,
     /// Headers in addition to those of all answers.
     pub headers: Vec<Field>,
     /// Fields of the page in addition to those of all pages.
@@ -92,7 +92,7 @@ pub struct AnswerDoc {
 
 /// The content of an answer.
 #[derive(Debug, Clone)]
-pub enum Shape {
+pub enum AnswerContent {
     /// JSON of this schema.
     Json(fn(&mut Components) -> Json),
     /// A page of records of this schema, under their name.
@@ -174,7 +174,7 @@ impl Doc {
     }
 
     /// Sets the request body.
-    pub fn request_body(mut self, body: Body) -> Self {
+    pub fn request_body(mut self, body: BodyDoc) -> Self {
         self.request_body = Some(body);
         self
     }
@@ -194,13 +194,17 @@ impl Doc {
 
     /// Adds the answer `T`.
     pub fn response<T: ToSchema>(self, status: u16, description: &'static str) -> Self {
-        self.shape(status, description, Shape::Json(Components::schema::<T>))
+        self.shape(status, description, AnswerContent::Json(Components::schema::<T>))
     }
 
     /// Adds an answer with a page of `T`.
     pub fn lists<T: ToSchema>(self, plural: &'static str, description: &'static str) -> Self {
-        self.shape(200, description, Shape::Page(plural, Components::schema::<T>))
-            .paged()
+        self.shape(
+            200,
+            description,
+            AnswerContent::Page(plural, Components::schema::<T>),
+        )
+        .paged()
     }
 
     /// Adds an answer with a file.
@@ -210,20 +214,20 @@ impl Doc {
         description: &'static str,
         example: impl Into<Cow<'static, str>>,
     ) -> Self {
-        self.shape(200, description, Shape::File(kind, example.into()))
+        self.shape(200, description, AnswerContent::File(kind, example.into()))
     }
 
     /// Adds an answer with `T` as a file.
     pub fn document<T: ToSchema>(self, description: &'static str) -> Self {
-        self.shape(200, description, Shape::Document(Components::schema::<T>))
+        self.shape(200, description, AnswerContent::Document(Components::schema::<T>))
     }
 
     /// Adds an answer with lines that are streamed.
     pub fn lines(self, kind: &'static str, description: &'static str, example: &'static str) -> Self {
-        self.shape(200, description, Shape::Lines(kind, example.into()))
+        self.shape(200, description, AnswerContent::Lines(kind, example.into()))
     }
 
-    fn shape(mut self, status: u16, description: &'static str, shape: Shape) -> Self {
+    fn shape(mut self, status: u16, description: &'static str, shape: AnswerContent) -> Self {
         self.responses.push(AnswerDoc {
             status,
             description,
@@ -278,7 +282,7 @@ impl Doc {
     }
 }
 
-impl Body {
+impl BodyDoc {
     /// Creates a body without fields; `name` is the name of its schema.
     pub fn new(name: &'static str) -> Self {
         Self {

@@ -33,7 +33,7 @@ mod wallet_name;
 mod whole_number;
 
 pub use admission::Admission;
-pub use body::{CURRENCIES, FieldValue, Fields, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
+pub use body::{CURRENCIES, FieldValue, Fields, OBJECT_MAX as FIELD_OBJECT_MAX, TextForm, missing};
 pub use call::{Call, IdempotencyKey, require_agent_id, require_new_agent_id};
 pub use dispatch::{Peer, ResponseContext};
 pub use large_reads::{LargeRead, LargeReads};
@@ -45,7 +45,7 @@ pub use problem::{Code, Problem, over_budget_message};
 pub use receive::PUBLIC_BODY_MAX;
 pub use reply::{Answer, Reply, Success};
 pub use request_id::generated as new_request_id;
-pub use route::{Access, Base, Flag, Modes, PREFIXES, Rate, Route};
+pub use route::{Access, Base, Flag, Modes, PREFIXES, Route, RouteRate};
 pub use router::Paths;
 pub use run_id::require_run_id;
 pub use time_range::{TimeRange, require_order};

@@ -5,7 +5,7 @@ use crate::admission::Admission;
 use crate::call::no_plan;
 use crate::caller::{Caller, Credential};
 use crate::problem::{Code, Problem};
-use crate::route::{Flag, Rate, Route};
+use crate::route::{Flag, Route, RouteRate};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use domain::mode::Mode;
 use domain::rate;
@@ -143,7 +143,7 @@ fn over_technical(rate: rate::Rate, whose: &str, most: u64, left: Duration) -> P
 }
 
 /// Returns the number of requests that the caller's plan allows in a window; `None` if it is unlimited.
-fn allowed(admission: &Admission, rate: Rate, caller: &Caller) -> Result<Option<Allowed>, Problem> {
+fn allowed(admission: &Admission, rate: RouteRate, caller: &Caller) -> Result<Option<Allowed>, Problem> {
     let Some(rate) = rate.counted().filter(|_| caller.mode == Mode::Live) else {
         return Ok(None);
     };
@@ -163,7 +163,7 @@ const fn is_noted(last_used_ms: Option<u64>, now_ms: u64) -> bool {
 }
 
 /// Returns the answer when all requests of the window are used up.
-fn over(rate: Rate, window_state: &WindowState) -> Problem {
+fn over(rate: RouteRate, window_state: &WindowState) -> Problem {
     let wait = later_s(window_state.left_ms);
     let window = rate.counted().map_or("window", |rate| rate.window_name());
     let message = format!(
@@ -215,7 +215,7 @@ mod tests {
             left_ms: 41_999,
             ends_at_ms: 1_800_000_000_500,
         };
-        let mut response = over(Rate::PerDay, &window_state).into_response();
+        let mut response = over(RouteRate::PerDay, &window_state).into_response();
         set_headers(&window_state, response.headers_mut());
         let header = |name: &str| response.headers().get(name).unwrap().to_str().unwrap();
         assert_eq!(response.status(), 429);

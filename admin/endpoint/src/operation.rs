@@ -68,7 +68,7 @@ macro_rules! operations {
                 path: $path,
                 access: $crate::operations!(@access $access $(($($who)+))?),
                 modes: $crate::Modes::$modes,
-                rate: $crate::Rate::$rate,
+                rate: $crate::RouteRate::$rate,
                 flags: &[$($crate::Flag::$flag),*],
             },
             handler: $crate::operations!(@handler $access, $handler),

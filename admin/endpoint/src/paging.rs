@@ -35,12 +35,12 @@ pub struct Paging {
     /// Name of the field of records.
     pub(super) plural: &'static str,
     limit: usize,
-    start: Started,
+    start: PagingStart,
     list: ListId,
 }
 
 #[derive(Debug, Clone)]
-enum Started {
+enum PagingStart {
     Offset(usize),
     After(String),
 }
@@ -113,7 +113,7 @@ impl Paging {
             }
             (_, Some(cursor)) => {
                 let position = list.position(cursor);
-                Started::After(position.ok_or_else(Problem::other_list)?)
+                PagingStart::After(position.ok_or_else(Problem::other_list)?)
             }
             (_, None) => {
                 let offset = number(query, "offset", 0, 0..=OFFSET_MAX);
@@ -122,7 +122,7 @@ impl Paging {
                         "offset must be a whole number from 0 to {OFFSET_MAX}. The nextCursor of a page, given as cursor, goes on from any depth."
                     ))
                 };
-                Started::Offset(offset.ok_or_else(message)?)
+                PagingStart::Offset(offset.ok_or_else(message)?)
             }
         };
         Ok(Self {
@@ -136,15 +136,15 @@ impl Paging {
     /// Sets the position after which the page starts.
     #[must_use]
     pub fn after(mut self, position: String) -> Self {
-        self.start = Started::After(position);
+        self.start = PagingStart::After(position);
         self
     }
 
     /// Returns the part of the list.
     pub fn page(&self) -> PageRequest<'_> {
         let start = match &self.start {
-            Started::Offset(offset) => PageStart::Offset(*offset),
-            Started::After(position) => PageStart::After(position),
+            PagingStart::Offset(offset) => PageStart::Offset(*offset),
+            PagingStart::After(position) => PageStart::After(position),
         };
         PageRequest {
             limit: self.limit,
@@ -160,8 +160,8 @@ impl Paging {
     /// Returns the number of records that `offset` skips.
     pub const fn offset(&self) -> usize {
         match self.start {
-            Started::Offset(offset) => offset,
-            Started::After(_) => 0,
+            PagingStart::Offset(offset) => offset,
+            PagingStart::After(_) => 0,
         }
     }
 

@@ -43,7 +43,7 @@ pub enum Modes {
 
 /// The plan's rate that a call with an API key counts against (decisions D10, D53). Sessions are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rate {
+pub enum RouteRate {
     /// The operations of specification §4.1: `wallet_requests_per_minute`.
     WalletMinute,
     /// The operations of specification §4.2: `agent_requests_per_day`.
@@ -54,7 +54,7 @@ pub enum Rate {
     Uncounted,
 }
 
-impl Rate {
+impl RouteRate {
     /// Returns the rate to count.
     pub const fn counted(self) -> Option<rate::Rate> {
         match self {
@@ -95,7 +95,7 @@ pub struct Route {
     /// Modes in which it works.
     pub modes: Modes,
     /// Rate that it counts against.
-    pub rate: Rate,
+    pub rate: RouteRate,
     /// Further properties.
     pub flags: &'static [Flag],
 }

@@ -10,7 +10,7 @@ use crate::metrics::Login;
 use crate::state::{ATTEMPTS, Call, OpenCall, PeopleState};
 use axum::http::HeaderMap;
 use domain::timestamp::iso_from_ms;
-use endpoint::caller::session::{self, Sent};
+use endpoint::caller::session::{self, SentCookie};
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Fields, Problem, Reply, operations};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -359,7 +359,7 @@ async fn give_back(people: &PeopleState, right: &[Attempts<'_>]) -> Result<(), P
 
 /// Ends the previous session of the browser, whose cookie is overwritten.
 pub(super) async fn end_earlier(people: &PeopleState, headers: &HeaderMap) -> Result<(), Problem> {
-    let Sent::Token(token) = Sent::from_headers(headers) else {
+    let SentCookie::Token(token) = SentCookie::from_headers(headers) else {
         return Ok(());
     };
     if let Some(place) = SessionPlace::find(&people.store, &token.hash()).await? {
@@ -421,7 +421,7 @@ struct SessionTimes<'a> {
 pub async fn me(call: Call) -> Answer {
     let (people, keys) = (&call.state, call.keys());
     let me = Me::for_caller(&call)?;
-    let Sent::Token(token) = Sent::from_headers(call.headers()) else {
+    let SentCookie::Token(token) = SentCookie::from_headers(call.headers()) else {
         return Err(session::ended(&people.admission));
     };
     let (account, stored, logins, sessions) = tokio::join!(

@@ -1,7 +1,7 @@
 //! Headers that every operation accepts, and headers of answers.
 
 use domain::names::RUN_ID_MAX;
-use endpoint::Rate;
+use endpoint::RouteRate;
 use endpoint::doc::field::{self, Field};
 use openapi::parts::{self, header, header_reference};
 use openapi::{Json, object};
@@ -89,9 +89,9 @@ pub(super) fn components() -> Json {
 }
 
 /// Returns the headers that every answer of a row has.
-pub(super) fn of_all(rate: Rate) -> Json {
+pub(super) fn of_all(rate: RouteRate) -> Json {
     let mut headers = object([("X-Request-Id", header_reference("RequestId"))]);
-    if rate != Rate::Uncounted {
+    if rate != RouteRate::Uncounted {
         headers.set("X-RateLimit-Limit", header_reference("RateLimit"));
         headers.set("X-RateLimit-Remaining", header_reference("RateRemaining"));
         headers.set("X-RateLimit-Reset", header_reference("RateReset"));

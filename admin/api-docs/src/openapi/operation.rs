@@ -2,7 +2,7 @@
 
 use super::{errors, headers, words};
 use endpoint::doc::field::{self, Field};
-use endpoint::doc::{AnswerDoc, Body, Doc, Section, Shape};
+use endpoint::doc::{AnswerContent, AnswerDoc, BodyDoc, Doc, Section};
 use endpoint::{Access, Route};
 use openapi::components::NOT_IN_EXAMPLES;
 use openapi::components::{or_null, reference};
@@ -68,7 +68,7 @@ fn parameter(place: &str, field: &Field) -> Json {
 }
 
 /// Builds the schema of a body. Unless it is open, it has no other fields.
-fn body(body: &Body) -> Json {
+fn body(body: &BodyDoc) -> Json {
     let mut schema = fields_schema(&body.fields);
     if body.requires_a_field {
         schema.set("minProperties", 1_u64);
@@ -93,7 +93,7 @@ pub(super) fn fields_schema(fields: &[Field]) -> Json {
     schema
 }
 
-fn request(components: &mut Components, request_body: &Body) -> Json {
+fn request(components: &mut Components, request_body: &BodyDoc) -> Json {
     let is_required = request_body.fields.iter().any(|field| field.is_required);
     let schema = components.named(request_body.name, body(request_body));
     let content = json_content(components, schema);
@@ -109,7 +109,7 @@ fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
             given,
             errors.iter().find(|error| error.status == given.status),
         );
-        let file = matches!(given.shape, Shape::Document(_) | Shape::File(..));
+        let file = matches!(given.shape, AnswerContent::Document(_) | AnswerContent::File(..));
         let mut headers = headers::of_all(route.rate);
         if file {
             headers.set("Content-Disposition", header_reference("ContentDisposition"));
@@ -153,12 +153,12 @@ fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
 /// Builds the content of an answer. If the same status also has errors of [`Code`], the content is one of both.
 fn content(components: &mut Components, given: &AnswerDoc, error: Option<&errors::Errors>) -> Json {
     let schema = match &given.shape {
-        Shape::Json(schema) | Shape::Document(schema) => schema(components),
-        Shape::Page(plural, schema) => {
+        AnswerContent::Json(schema) | AnswerContent::Document(schema) => schema(components),
+        AnswerContent::Page(plural, schema) => {
             let record = schema(components);
             page(components, plural, &record, &given.fields)
         }
-        Shape::File(kind, example) | Shape::Lines(kind, example) => {
+        AnswerContent::File(kind, example) | AnswerContent::Lines(kind, example) => {
             let schema = object([("type", "string".into())]);
             return object([(
                 *kind,

@@ -2,7 +2,7 @@
 //! permissions.
 
 use axum::http::Method;
-use endpoint::{Access, Modes, Rate, Route};
+use endpoint::{Access, Modes, Route, RouteRate};
 use openapi::parts::{self, requirement, secret};
 use openapi::{Json, object};
 
@@ -89,12 +89,12 @@ pub(super) fn extensions(route: &Route) -> Vec<(&'static str, Json)> {
     extensions
 }
 
-const fn rate(rate: Rate) -> &'static str {
+const fn rate(rate: RouteRate) -> &'static str {
     match rate {
-        Rate::WalletMinute => "wallet_requests_per_minute",
-        Rate::PerDay => "agent_requests_per_day",
-        Rate::PerMinute => "management_requests_per_minute",
-        Rate::Uncounted => "none",
+        RouteRate::WalletMinute => "wallet_requests_per_minute",
+        RouteRate::PerDay => "agent_requests_per_day",
+        RouteRate::PerMinute => "management_requests_per_minute",
+        RouteRate::Uncounted => "none",
     }
 }
 

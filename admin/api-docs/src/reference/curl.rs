@@ -1,11 +1,11 @@
 //! An operation as a `curl` command, with the examples of the document.
 
-use super::document::{Document, Operation, media};
+use super::document::{Document, DocumentedOperation, media};
 use super::schema::compact;
 use openapi::Json;
 
 /// Returns the command. Variables stand for the server and the caller's secrets.
-pub(super) fn command(operation: &Operation<'_>, document: &Document) -> String {
+pub(super) fn command(operation: &DocumentedOperation<'_>, document: &Document) -> String {
     let url = format!("\"{}{}\"", document.variable, path(operation, document));
     let mut parts = match operation.method {
         "get" => vec![format!("curl {url}")],
@@ -49,7 +49,7 @@ pub(super) fn command(operation: &Operation<'_>, document: &Document) -> String 
     parts.join(" \\\n  ")
 }
 
-fn is_once(operation: &Operation<'_>) -> bool {
+fn is_once(operation: &DocumentedOperation<'_>) -> bool {
     let parameters = operation
         .json
         .get("parameters")
@@ -62,7 +62,7 @@ fn is_once(operation: &Operation<'_>) -> bool {
 }
 
 /// Returns the path with examples in place of its parameters.
-fn path(operation: &Operation<'_>, document: &Document) -> String {
+fn path(operation: &DocumentedOperation<'_>, document: &Document) -> String {
     let mut path = operation.path.to_owned();
     let parameters = operation
         .json

@@ -30,13 +30,13 @@ impl Document {
     }
 }
 
-pub(super) struct Operation<'a> {
+pub(super) struct DocumentedOperation<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,
     pub(super) json: &'a Json,
 }
 
-impl Operation<'_> {
+impl DocumentedOperation<'_> {
     pub(super) fn text(&self, name: &str) -> &str {
         self.json.get(name).and_then(Json::text).unwrap_or_default()
     }

@@ -1,12 +1,12 @@
 //! One operation: parameters, body, answers, errors, and a `curl` command.
 
 use super::curl;
-use super::document::{Document, Operation, media};
+use super::document::{Document, DocumentedOperation, media};
 use super::html::{anchor, code, escape, inline, prose, table};
 use super::schema::{self, kind, optional};
 use openapi::Json;
 
-impl Operation<'_> {
+impl DocumentedOperation<'_> {
     /// Returns its anchor on the page.
     pub(super) fn anchor(&self) -> String {
         anchor(self.text("operationId"))

@@ -1,6 +1,6 @@
 //! The whole page: introduction, table of contents, and every operation, schema and error.
 
-use super::document::{Document, Operation};
+use super::document::{Document, DocumentedOperation};
 use super::html::{anchor, escape, inline, prose, table};
 use super::schema;
 use endpoint::problem::Code;
@@ -12,7 +12,7 @@ use openapi::json::Fields;
 const PAGES: [(&str, &str); 2] = [("/reference", "Management API"), ("/reference/proxy", "Edge")];
 
 impl Document {
-    fn operations(&self) -> Vec<Operation<'_>> {
+    fn operations(&self) -> Vec<DocumentedOperation<'_>> {
         let paths = self.json.fields_of("paths");
         paths
             .iter()
@@ -20,13 +20,13 @@ impl Document {
                 methods
                     .fields()
                     .iter()
-                    .map(move |(method, json)| Operation { method, path, json })
+                    .map(move |(method, json)| DocumentedOperation { method, path, json })
             })
             .collect()
     }
 
     /// Returns the tags, each with its operations.
-    fn sections(&self) -> Vec<(&str, &str, Vec<Operation<'_>>)> {
+    fn sections(&self) -> Vec<(&str, &str, Vec<DocumentedOperation<'_>>)> {
         let tags = self.json.get("tags").map(Json::items).unwrap_or_default();
         let sections = tags.iter().map(|tag| {
             let text = |name: &str| tag.get(name).and_then(Json::text).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::AccountStanding;
 use endpoint::doc::field::line;
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::problem::Code;
 
 pub(crate) fn section() -> Section {
@@ -20,7 +20,8 @@ fn get() -> Doc {
 }
 
 fn choose_plan() -> Doc {
-    let body = Body::new("PlanChoice").required("plan", line(64).example("startup"), "The name of a plan.");
+    let body =
+        BodyDoc::new("PlanChoice").required("plan", line(64).example("startup"), "The name of a plan.");
     Doc::new("POST /account/plan", "choosePlan", "Change the plan")
         .description("Binds the next call. Where the operator keeps plans to themselves it is refused.")
         .request_body(body)

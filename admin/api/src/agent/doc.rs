@@ -2,7 +2,7 @@
 
 use super::{AgentAnswer, AgentView, DESCRIPTION_MAX, NAME_MAX, TYPE_DEFAULT, TYPE_MAX};
 use endpoint::doc::field::{agent_id, flag, is, limit, line, lines, string};
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::{Code, Success};
 
 pub(crate) fn section() -> Section {
@@ -17,7 +17,7 @@ pub(crate) fn section() -> Section {
 }
 
 fn create() -> Doc {
-    let body = Body::new("NewAgent")
+    let body = BodyDoc::new("NewAgent")
         .required("name", line(NAME_MAX).example("Research bot"), "Display name.")
         .optional_or_null(
             "type",
@@ -59,7 +59,7 @@ fn get() -> Doc {
 }
 
 fn update() -> Doc {
-    let body = Body::new("AgentChanges")
+    let body = BodyDoc::new("AgentChanges")
         .optional("name", line(NAME_MAX).example("Research bot"), "Display name.")
         .optional_or_null(
             "type",

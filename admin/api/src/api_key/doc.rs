@@ -3,7 +3,7 @@
 use super::{ALLOW_IPS_MAX, ApiKeyIssued, ApiKeyView, NAME_MAX};
 use domain::permission::Permission;
 use endpoint::doc::field::{is, line, list as list_of, string, words};
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::{Code, Success};
 use openapi::Json;
 
@@ -18,7 +18,7 @@ fn create() -> Doc {
     let time = string()
         .with("format", "date-time")
         .example("2099-01-31T00:00:00Z");
-    let body = Body::new("NewApiKey")
+    let body = BodyDoc::new("NewApiKey")
         .optional_or_null("name", line(NAME_MAX).example("CI"), "Display name.")
         .optional_or_null(
             "mode",

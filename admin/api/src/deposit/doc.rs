@@ -2,7 +2,7 @@
 
 use super::{DepositAnswer, DepositView};
 use endpoint::doc::field::{amount, currency, flag, is, line, plain_line, wallet};
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::problem::Code;
 use store::deposit::REFERENCE_MAX;
 
@@ -25,7 +25,7 @@ fn list() -> Doc {
 const EXAMPLE: &str = "wire-2026-000117";
 
 fn create() -> Doc {
-    let body = Body::new("NewDeposit")
+    let body = BodyDoc::new("NewDeposit")
         .required(
             "wallet",
             wallet(),
@@ -60,7 +60,7 @@ fn create() -> Doc {
 fn confirm() -> Doc {
     let reference = line(REFERENCE_MAX).example(EXAMPLE);
     let body =
-        Body::new("DepositToConfirm").required("reference", reference, "The reference of the deposit.");
+        BodyDoc::new("DepositToConfirm").required("reference", reference, "The reference of the deposit.");
     Doc::new(
         "POST /wallet/deposits/confirm",
         "confirmDeposit",

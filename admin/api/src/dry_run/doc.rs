@@ -3,7 +3,7 @@
 use super::Prediction;
 use crate::spend::fields;
 use endpoint::doc::field::{amount, is, list, new_agent_id, string};
-use endpoint::doc::{Body, Doc, Section, nullable};
+use endpoint::doc::{BodyDoc, Doc, Section, nullable};
 use endpoint::problem::Code;
 use openapi::{Json, object};
 use serde_json::json;
@@ -21,7 +21,7 @@ fn predict() -> Doc {
     let messages = list(message, 100_000).example(Json::from_serialize(
         &json!([{ "role": "user", "content": "Hello" }]),
     ));
-    let body = Body::new("Question")
+    let body = BodyDoc::new("Question")
         .required("agent", new_agent_id(), "Agent of the predicted call or spend.")
         .optional_or_null(
             "model",

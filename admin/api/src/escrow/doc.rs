@@ -6,7 +6,7 @@ use super::{EscrowAnswer, REASON_MAX};
 use endpoint::doc::field::{
     amount, count, currency, flag, free, is, lines, number, string, wallet, wallet_of_path,
 };
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::problem::Code;
 use openapi::Json;
 use serde_json::json;
@@ -39,12 +39,12 @@ fn refused(doc: Doc) -> Doc {
         .error_field("replayed", flag(), "True in the answer to a repeated request.")
 }
 
-fn of_number(body: Body) -> Body {
+fn of_number(body: BodyDoc) -> BodyDoc {
     body.required("escrowId", number(), "The escrow's number.")
 }
 
 fn create() -> Doc {
-    let body = Body::new("NewEscrow")
+    let body = BodyDoc::new("NewEscrow")
         .required("fromWalletId", wallet(), "The payer's wallet, one of yours.")
         .required(
             "toWalletId",
@@ -78,7 +78,7 @@ fn fund() -> Doc {
         "fundEscrow",
         "Put the payer's money into an escrow",
     )
-    .request_body(of_number(Body::new("EscrowToFund")))
+    .request_body(of_number(BodyDoc::new("EscrowToFund")))
     .once()
     .response::<Funded<'_>>(200, "The money left the payer's wallet.")
     .errors(&[
@@ -118,14 +118,14 @@ fn release() -> Doc {
     .description(
         "Either party can. A repeated release answers 409 with `replayed: true` and what it answered first.",
     )
-    .request_body(of_number(Body::new("EscrowToRelease")))
+    .request_body(of_number(BodyDoc::new("EscrowToRelease")))
     .once()
     .response::<Resolved<'_>>(200, "The money is the payee's.");
     resolving(doc)
 }
 
 fn dispute() -> Doc {
-    let body = of_number(Body::new("EscrowToDispute")).optional_or_null(
+    let body = of_number(BodyDoc::new("EscrowToDispute")).optional_or_null(
         "reason",
         lines(REASON_MAX).example("Nothing was delivered."),
         "Kept as `dispute_reason`.",

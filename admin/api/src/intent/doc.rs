@@ -4,7 +4,7 @@ use super::document::IntentDocument;
 use super::{INDEXED, IntentAnswer, IntentDenied, REASON_MAX};
 use crate::spend::{SpendSettled, decided, of_other_wallet};
 use endpoint::doc::field::{flag, is, lines, run_id, time, words};
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::problem::Code;
 
 const CSV_EXAMPLE: &str =
@@ -57,8 +57,8 @@ fn export() -> Doc {
         .errors(&[Code::NotFound])
 }
 
-fn decision(name: &'static str) -> Body {
-    Body::new(name).optional_or_null(
+fn decision(name: &'static str) -> BodyDoc {
+    BodyDoc::new(name).optional_or_null(
         "reason",
         lines(REASON_MAX).example("Checked with the team."),
         "Kept in the audit trail.",

@@ -2,7 +2,7 @@
 
 use super::{LIMITS, NAME_MAX, PolicyAnswer, PolicyView};
 use endpoint::doc::field::{agent_id, flag, is, limit, line, new_agent_id, pattern, words};
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::{CURRENCIES, Code, Success};
 use openapi::Json;
 
@@ -13,7 +13,7 @@ pub(crate) fn section() -> Section {
 }
 
 /// Adds the fields that both ways of setting a policy accept.
-fn limits(body: Body) -> Body {
+fn limits(body: BodyDoc) -> BodyDoc {
     let body = body
         .optional_or_null(
             "agentId",
@@ -55,7 +55,7 @@ fn expecting(doc: Doc) -> Doc {
 }
 
 fn set() -> Doc {
-    let body = Body::new("PolicyFields").required(
+    let body = BodyDoc::new("PolicyFields").required(
         "name",
         line(NAME_MAX).example("Research budget"),
         "Display name.",
@@ -75,7 +75,7 @@ fn list() -> Doc {
 }
 
 fn set_for_agent() -> Doc {
-    let body = Body::new("AgentPolicyFields").optional(
+    let body = BodyDoc::new("AgentPolicyFields").optional(
         "name",
         line(NAME_MAX).example("Research budget"),
         "`default` where none was given.",

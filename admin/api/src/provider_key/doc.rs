@@ -2,7 +2,7 @@
 
 use super::{KEY_MAX, PROVIDER_MAX, ProviderKeyAnswer, ProviderKeyView};
 use endpoint::doc::field::{agent_id, new_agent_id, pattern};
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::problem::Code;
 
 pub(crate) fn section() -> Section {
@@ -16,7 +16,7 @@ fn store() -> Doc {
     let key = pattern("^[!-~]{7,}$")
         .with("maxLength", KEY_MAX)
         .example("sk-example-only-a1B2");
-    let body = Body::new("NewProviderKey")
+    let body = BodyDoc::new("NewProviderKey")
         .required(
             "provider",
             provider,

@@ -2,7 +2,7 @@
 
 use super::{RunAnswer, RunView};
 use endpoint::doc::field::{agent_id, flag, run_id, words};
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::problem::Code;
 
 pub(crate) fn section() -> Section {
@@ -36,7 +36,8 @@ fn get() -> Doc {
 }
 
 fn end() -> Doc {
-    let body = Body::new("RunEnd").required("status", words(["completed", "failed"]), "Result of the run.");
+    let body =
+        BodyDoc::new("RunEnd").required("status", words(["completed", "failed"]), "Result of the run.");
     Doc::new("POST /agents/{id}/runs/{runId}", "endRun", "End a run")
         .description("Fires `agent.run.completed` or `agent.run.failed`. A run that ended in the other way stays so: 409.")
         .request_body(body)

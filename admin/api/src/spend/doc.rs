@@ -4,7 +4,7 @@ use super::answer::{Pending, SpendDenied, SpendSettled};
 use super::request::{DESCRIPTION_MAX, RECIPIENT_MAX};
 use domain::intent::Reason;
 use endpoint::doc::field::{amount, currency, free, line, lines, new_agent_id, run_id};
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::problem::Code;
 use openapi::Json;
 use serde_json::json;
@@ -53,7 +53,7 @@ pub(crate) fn of_other_wallet(doc: Doc) -> Doc {
 }
 
 /// Returns the fields of a spend.
-pub(crate) fn fields(body: Body) -> Body {
+pub(crate) fn fields(body: BodyDoc) -> BodyDoc {
     body.optional_or_null("currency", currency(), "One unit of account at par.")
         .optional_or_null(
             "recipient",
@@ -74,7 +74,7 @@ pub(crate) fn fields(body: Body) -> Body {
 }
 
 fn spend() -> Doc {
-    let body = Body::new("NewSpend")
+    let body = BodyDoc::new("NewSpend")
         .required("agent", new_agent_id(), "Agent that spends.")
         .required("amount", amount(), "USD, above zero.");
     let doc = Doc::new("POST /spend", "spend", "Spend")

@@ -5,7 +5,7 @@ use crate::state::Call;
 use domain::cap::CapPlan;
 use domain::mode::Mode;
 use domain::money::Nanos;
-use endpoint::{Code, Fields, Problem, Text, require_new_agent_id};
+use endpoint::{Code, Fields, Problem, TextForm, require_new_agent_id};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::spend::PlanCap;
@@ -49,8 +49,10 @@ impl SpendRequest {
             agent,
             amount: body.amount("amount")?,
             currency: body.currency()?,
-            recipient: body.text("recipient", Text::Line, RECIPIENT_MAX)?.value(),
-            description: body.text("description", Text::Lines, DESCRIPTION_MAX)?.value(),
+            recipient: body.text("recipient", TextForm::Line, RECIPIENT_MAX)?.value(),
+            description: body
+                .text("description", TextForm::Lines, DESCRIPTION_MAX)?
+                .value(),
             run_id: body.run_id()?,
             metadata: body.object("metadata")?.value(),
         })

@@ -2,7 +2,7 @@
 
 use super::{MEMO_MAX, TransferAnswer};
 use endpoint::doc::field::{amount, currency, flag, line, wallet};
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::problem::Code;
 
 pub(crate) fn section() -> Section {
@@ -22,7 +22,7 @@ pub(crate) fn section() -> Section {
 
 /// Both paths have the same handler.
 fn create((route, id, summary): (&'static str, &'static str, &'static str)) -> Doc {
-    let body = Body::new("NewTransfer")
+    let body = BodyDoc::new("NewTransfer")
         .required(
             "from",
             wallet(),

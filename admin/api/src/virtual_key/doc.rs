@@ -2,7 +2,7 @@
 
 use super::{NAME_MAX, VirtualKeyIssued, VirtualKeyView};
 use endpoint::doc::field::{agent_id, is, line, new_agent_id};
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::{Code, Success};
 
 pub(crate) fn section() -> Section {
@@ -13,7 +13,7 @@ pub(crate) fn section() -> Section {
 }
 
 fn create() -> Doc {
-    let body = Body::new("NewVirtualKey").optional_or_null(
+    let body = BodyDoc::new("NewVirtualKey").optional_or_null(
         "name",
         line(NAME_MAX).example("laptop"),
         "Display name.",

@@ -5,7 +5,7 @@ use super::{All, PAGE_DEFAULT, WalletAnswer, WalletSnapshotView};
 use endpoint::doc::field::{
     CURSOR_SAYS, agent_id, cursor, line, new_agent_id, offset, wallet_of_path, whole,
 };
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::{Code, PAGE_MAX};
 
 pub(crate) fn section() -> Section {
@@ -19,7 +19,7 @@ pub(crate) fn section() -> Section {
 }
 
 fn create() -> Doc {
-    let body = Body::new("NewWallet")
+    let body = BodyDoc::new("NewWallet")
         .required("botId", new_agent_id(), "The id of the agent, which you choose.")
         .optional_or_null(
             "name",

@@ -5,7 +5,7 @@ use super::redeliver::Redelivery;
 use super::request::{DESCRIPTION_MAX, NAMES_MAX};
 use super::{TestDelivery, WebhookAnswer, WebhookView};
 use endpoint::doc::field::{is, lines, list as list_of, pattern, string, words};
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::{Code, Success};
 use openapi::Json;
 use store::webhook::WebhookStatus;
@@ -52,7 +52,7 @@ fn description() -> Json {
 }
 
 fn create() -> Doc {
-    let body = Body::new("NewWebhook")
+    let body = BodyDoc::new("NewWebhook")
         .required(
             "url",
             url(),
@@ -84,7 +84,7 @@ fn get() -> Doc {
 
 fn update() -> Doc {
     let status = words([WebhookStatus::Active, WebhookStatus::Disabled].map(WebhookStatus::as_str));
-    let body = Body::new("WebhookChanges")
+    let body = BodyDoc::new("WebhookChanges")
         .optional("url", url(), "A new address.")
         .optional("events", events(), "All events that it receives from now on.")
         .optional(

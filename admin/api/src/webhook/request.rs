@@ -4,7 +4,7 @@ use crate::state::Call;
 use axum::http::header;
 use domain::event::EventName;
 use domain::printable::is_direction;
-use endpoint::{Code, Fields, Problem, Text, missing};
+use endpoint::{Code, Fields, Problem, TextForm, missing};
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use store::script::change::FieldChange;
@@ -89,7 +89,9 @@ impl WebhookRequest {
             url: body.string("url")?.not_null("url")?.map(|url| readable(&url)),
             events: names.map(events).transpose()?,
             secret: secret.map(SecretString::from),
-            description: body.text("description", Text::Lines, DESCRIPTION_MAX)?.nullable(),
+            description: body
+                .text("description", TextForm::Lines, DESCRIPTION_MAX)?
+                .nullable(),
             status: status.transpose()?,
         })
     }

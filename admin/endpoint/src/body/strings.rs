@@ -1,6 +1,6 @@
 //! Fields that are texts for people, and fields that are lists of strings.
 
-use super::{FieldValue, Fields, Text};
+use super::{FieldValue, Fields, TextForm};
 use crate::problem::Problem;
 use domain::printable::{is_direction, is_seen};
 
@@ -12,23 +12,23 @@ impl Fields<'_> {
     ///
     /// # Errors
     /// 400 with the field.
-    pub fn text(&self, name: &str, kind: Text, longest: usize) -> Result<FieldValue<String>, Problem> {
+    pub fn text(&self, name: &str, kind: TextForm, longest: usize) -> Result<FieldValue<String>, Problem> {
         self.string(name)?.try_map(|text| {
             let bad = |must: &str| Err(Problem::validation(format!("{name} must {must}.")));
             if text.chars().count() > longest {
                 return bad(&format!("have at most {longest} characters"));
             }
-            let breaks = |c: char| kind == Text::Lines && matches!(c, '\n' | '\r' | '\t');
+            let breaks = |c: char| kind == TextForm::Lines && matches!(c, '\n' | '\r' | '\t');
             if text.chars().any(|c| c.is_control() && !breaks(c)) {
                 return bad("not contain control characters");
             }
-            if kind == Text::Line && text.contains(SEPARATORS) {
+            if kind == TextForm::Line && text.contains(SEPARATORS) {
                 return bad("be one line");
             }
             if text.chars().any(is_direction) {
                 return bad("not contain characters that turn the direction of text");
             }
-            if kind == Text::Line && !text.chars().any(is_seen) {
+            if kind == TextForm::Line && !text.chars().any(is_seen) {
                 return bad("not be empty");
             }
             Ok(text)

@@ -73,48 +73,62 @@ fn texts_are_bounded_and_plain() {
             .map_err(|problem| problem.message().to_owned())
     };
     assert_eq!(
-        read("\"日本 é\"", Text::Line),
+        read("\"日本 é\"", TextForm::Line),
         Ok(FieldValue::Value("日本 é".into()))
     );
-    assert_eq!(read("\" a \"", Text::Line), Ok(FieldValue::Value(" a ".into())));
+    assert_eq!(
+        read("\" a \"", TextForm::Line),
+        Ok(FieldValue::Value(" a ".into()))
+    );
     // Right-to-left names, and emoji joined by a zero-width character.
     for name in [
         "\u{200f}\u{5d0}\u{5d1}",
         "\u{200e}\u{61c}\u{627}",
         "\u{1f469}\u{200d}\u{1f680}",
     ] {
-        let read = read(&format!("\"{name}\""), Text::Line);
+        let read = read(&format!("\"{name}\""), TextForm::Line);
         assert_eq!(read, Ok(FieldValue::Value(name.into())));
     }
-    assert_eq!(read("null", Text::Line), Ok(FieldValue::Null));
-    assert_eq!(read("\"\"", Text::Lines), Ok(FieldValue::Value(String::new())));
+    assert_eq!(read("null", TextForm::Line), Ok(FieldValue::Null));
     assert_eq!(
-        read("\"a\\nb\"", Text::Lines),
+        read("\"\"", TextForm::Lines),
+        Ok(FieldValue::Value(String::new()))
+    );
+    assert_eq!(
+        read("\"a\\nb\"", TextForm::Lines),
         Ok(FieldValue::Value("a\nb".into()))
     );
     for (json, kind, must) in [
-        ("\"\"", Text::Line, "not be empty"),
-        ("\" \\u00a0 \"", Text::Line, "not be empty"),
-        ("\"\\u200b\\u2060 \\ufeff\"", Text::Line, "not be empty"),
-        ("\"\\u3164\\u2800\\ufe0f\"", Text::Line, "not be empty"),
-        ("\"a\\u202e\"", Text::Line, "not contain characters that turn"),
-        ("\"\\u2069a\"", Text::Line, "not contain characters that turn"),
-        ("\"a\\u2028b\"", Text::Line, "be one line"),
-        ("\"a\\u2029\"", Text::Line, "be one line"),
-        ("\"abcdef\"", Text::Line, "have at most 5"),
-        ("\"a\\nb\"", Text::Line, "not contain control"),
-        ("\"a\\u0000\"", Text::Lines, "not contain control"),
-        ("\"a\\u202e\"", Text::Lines, "not contain characters that turn"),
-        ("\"\\n\\u2066a\"", Text::Lines, "not contain characters that turn"),
-        ("5", Text::Line, "be a string"),
-        ("[\"a\"]", Text::Line, "be a string"),
-        ("\"\\ud800\"", Text::Line, "be a string"),
+        ("\"\"", TextForm::Line, "not be empty"),
+        ("\" \\u00a0 \"", TextForm::Line, "not be empty"),
+        ("\"\\u200b\\u2060 \\ufeff\"", TextForm::Line, "not be empty"),
+        ("\"\\u3164\\u2800\\ufe0f\"", TextForm::Line, "not be empty"),
+        ("\"a\\u202e\"", TextForm::Line, "not contain characters that turn"),
+        ("\"\\u2069a\"", TextForm::Line, "not contain characters that turn"),
+        ("\"a\\u2028b\"", TextForm::Line, "be one line"),
+        ("\"a\\u2029\"", TextForm::Line, "be one line"),
+        ("\"abcdef\"", TextForm::Line, "have at most 5"),
+        ("\"a\\nb\"", TextForm::Line, "not contain control"),
+        ("\"a\\u0000\"", TextForm::Lines, "not contain control"),
+        (
+            "\"a\\u202e\"",
+            TextForm::Lines,
+            "not contain characters that turn",
+        ),
+        (
+            "\"\\n\\u2066a\"",
+            TextForm::Lines,
+            "not contain characters that turn",
+        ),
+        ("5", TextForm::Line, "be a string"),
+        ("[\"a\"]", TextForm::Line, "be a string"),
+        ("\"\\ud800\"", TextForm::Line, "be a string"),
     ] {
         let error = read(json, kind).unwrap_err();
         assert!(error.starts_with(&format!("name must {must}")), "{json}: {error}");
     }
     assert_eq!(
-        Fields::default().text("name", Text::Line, 5),
+        Fields::default().text("name", TextForm::Line, 5),
         Ok(FieldValue::Absent)
     );
 }

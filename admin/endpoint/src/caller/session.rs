@@ -28,7 +28,7 @@ const NOTE_PART: u32 = 10;
 
 /// The session cookie of a request.
 #[derive(Debug)]
-pub enum Sent {
+pub enum SentCookie {
     /// No cookie.
     Nothing,
     /// Several, or one that is malformed.
@@ -37,7 +37,7 @@ pub enum Sent {
     Token(Token),
 }
 
-impl Sent {
+impl SentCookie {
     /// Reads the cookies of a request.
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let mut found = Vec::new();
@@ -84,7 +84,7 @@ pub fn ended(admission: &Admission) -> Problem {
 }
 
 /// An open session, with the store's own record.
-pub(super) struct Open {
+pub(super) struct OpenSession {
     pub(super) found: InUse,
     pub(super) account: String,
     pub(super) record: StoreRecord,
@@ -94,7 +94,7 @@ pub(super) struct Open {
 ///
 /// # Errors
 /// 401 if it is not open, 503 if the store is unreachable or cannot be trusted.
-pub(super) async fn find(admission: &Admission, token: &Token) -> Result<Open, Problem> {
+pub(super) async fn find(admission: &Admission, token: &Token) -> Result<OpenSession, Problem> {
     let hash = token.hash();
     let (sane, place) = tokio::join!(
         admission.health.trusted(&admission.store),
@@ -118,7 +118,7 @@ pub(super) async fn find(admission: &Admission, token: &Token) -> Result<Open, P
         version: found.version,
     };
     super::require_no_loss(&admission.store, &place.account, view, floor)?;
-    Ok(Open {
+    Ok(OpenSession {
         found,
         account: place.account,
         record,
@@ -213,12 +213,12 @@ pub(super) fn mode(headers: &HeaderMap) -> Result<Mode, Problem> {
 mod tests {
     use super::*;
 
-    fn cookies(lines: &[&str]) -> Sent {
+    fn cookies(lines: &[&str]) -> SentCookie {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(header::COOKIE, HeaderValue::from_bytes(line.as_bytes()).unwrap());
         }
-        Sent::from_headers(&headers)
+        SentCookie::from_headers(&headers)
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
         ] {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             assert!(
-                matches!(cookies(&lines), Sent::Token(found) if found.expose() == token),
+                matches!(cookies(&lines), SentCookie::Token(found) if found.expose() == token),
                 "{lines:?}"
             );
         }
@@ -251,10 +251,10 @@ mod tests {
             vec![format!("tollgate_session={}", token.to_uppercase())],
         ] {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            assert!(matches!(cookies(&lines), Sent::Malformed), "{lines:?}");
+            assert!(matches!(cookies(&lines), SentCookie::Malformed), "{lines:?}");
         }
-        assert!(matches!(cookies(&["a=tollgate_session; b"]), Sent::Nothing));
-        assert!(matches!(cookies(&[]), Sent::Nothing));
+        assert!(matches!(cookies(&["a=tollgate_session; b"]), SentCookie::Nothing));
+        assert!(matches!(cookies(&[]), SentCookie::Nothing));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A handler whose caller leaves, and one that panics.
 
 use super::*;
-use crate::route::{Base, Rate};
+use crate::route::{Base, RouteRate};
 use tokio::sync::oneshot;
 
 fn route(method: Method, flags: &'static [Flag]) -> Route {
@@ -11,7 +11,7 @@ fn route(method: Method, flags: &'static [Flag]) -> Route {
         path: "/here",
         access: Access::Public,
         modes: Modes::Both,
-        rate: Rate::Uncounted,
+        rate: RouteRate::Uncounted,
         flags,
     }
 }

@@ -6,7 +6,7 @@ use super::super::person::{CODE_MAX, SignedIn};
 use super::super::sessions::SessionView;
 use super::super::totp::{TotpConfirmed, TotpEnrollment};
 use endpoint::doc::field::{email, pattern, string};
-use endpoint::doc::{Body, Doc};
+use endpoint::doc::{BodyDoc, Doc};
 use endpoint::{Code, Success};
 use openapi::Json;
 use password::{LONGEST, SHORTEST};
@@ -62,7 +62,7 @@ pub(super) fn totp() -> Vec<Doc> {
 }
 
 fn login() -> Doc {
-    let body = Body::new("Login")
+    let body = BodyDoc::new("Login")
         .required(
             "email",
             email().example("ada@example.com"),
@@ -97,7 +97,7 @@ fn me() -> Doc {
 }
 
 fn change() -> Doc {
-    let body = Body::new("PasswordChange")
+    let body = BodyDoc::new("PasswordChange")
         .required("currentPassword", password(), "The present password.")
         .required("newPassword", new_password(), "The new one.");
     Doc::new("POST /user/password", "changePassword", "Change the password")
@@ -113,7 +113,7 @@ fn change() -> Doc {
 }
 
 fn reset() -> Doc {
-    let body = Body::new("PasswordReset")
+    let body = BodyDoc::new("PasswordReset")
         .required("token", token(), "The token of the link that the operator made.")
         .required("newPassword", new_password(), "The new password.")
         .optional_or_null(
@@ -134,7 +134,7 @@ fn reset() -> Doc {
 }
 
 fn check_link() -> Doc {
-    let body = Body::new("PasswordResetToken").required(
+    let body = BodyDoc::new("PasswordResetToken").required(
         "token",
         token(),
         "The token of the link that the operator made.",
@@ -174,7 +174,7 @@ fn revoke_others() -> Doc {
         "revokeOtherSessions",
         "End all your other sessions",
     )
-    .request_body(Body::new("NothingToSay"))
+    .request_body(BodyDoc::new("NothingToSay"))
     .response::<Success>(200, "They have ended.")
 }
 
@@ -188,7 +188,7 @@ fn begin() -> Doc {
 }
 
 fn confirm() -> Doc {
-    let body = Body::new("TotpCode").required("code", code(), "A code of the app.");
+    let body = BodyDoc::new("TotpCode").required("code", code(), "A code of the app.");
     Doc::new(
         "POST /user/totp/confirm",
         "confirmTotp",
@@ -213,6 +213,6 @@ fn disable() -> Doc {
     .errors(&GUESSED)
 }
 
-fn password_proof() -> Body {
-    Body::new("PasswordProof").required("password", password(), "The password.")
+fn password_proof() -> BodyDoc {
+    BodyDoc::new("PasswordProof").required("password", password(), "The password.")
 }

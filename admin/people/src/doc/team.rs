@@ -6,7 +6,7 @@ use super::super::team::{Removed, RoleChanged};
 use super::example_email;
 use super::session::{new_password, opens, token};
 use endpoint::doc::field::{flag, is};
-use endpoint::doc::{Body, Doc};
+use endpoint::doc::{BodyDoc, Doc};
 use endpoint::{Code, Success};
 
 pub(super) fn docs() -> Vec<Doc> {
@@ -29,7 +29,7 @@ fn list() -> Doc {
 
 fn change() -> Doc {
     let body =
-        Body::new("RoleChange").required("role", is("RoleName"), "The new role; it binds the next call.");
+        BodyDoc::new("RoleChange").required("role", is("RoleName"), "The new role; it binds the next call.");
     Doc::new("PATCH /user/team/{id}", "changeRole", "Change the role of a user")
         .description("The API keys that the user made are revoked where the new role can make none, unless they are to be kept.")
         .query("keepApiKeys", flag(), "Whether the API keys that the user made go on working; they do not without it.")
@@ -47,7 +47,7 @@ fn remove() -> Doc {
 }
 
 fn invite() -> Doc {
-    let body = Body::new("NewInvitation")
+    let body = BodyDoc::new("NewInvitation")
         .required("email", example_email(), "E-mail address of the invited person.")
         .required("role", is("RoleName"), "Role of the new user.");
     Doc::new("POST /user/invitations", "invite", "Invite somebody")
@@ -78,7 +78,7 @@ fn revoke() -> Doc {
 }
 
 fn preview() -> Doc {
-    let body = Body::new("InvitationToken").required("token", token(), "The token of the link.");
+    let body = BodyDoc::new("InvitationToken").required("token", token(), "The token of the link.");
     Doc::new(
         "POST /user/invitations/look",
         "lookAtInvitation",
@@ -90,7 +90,7 @@ fn preview() -> Doc {
 }
 
 fn accept() -> Doc {
-    let body = Body::new("InvitationAnswer")
+    let body = BodyDoc::new("InvitationAnswer")
         .required("token", token(), "The token of the link.")
         .required("password", new_password(), "The password of the new user.");
     let doc = Doc::new(
