@@ -1,7 +1,7 @@
 //! The data of a pass in memory: one row per account, one per agent or user wallet, one per escrow that holds money.
 //! Data that grows with the number of calls is summed while it is read.
 
-use super::fields::Fields;
+use super::fields::RecordFields;
 use super::kept_text::KeptText;
 use super::replay::{Fold, Replay};
 use domain::mode::Mode;
@@ -80,7 +80,7 @@ impl Accounts {
 
 /// Data of one account and mode.
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(super) struct RealmPage {
     /// Agents, and the user wallet under `user`.
     pub(super) owners: HashMap<String, Owner>,
     /// Closed wallets, by number.
@@ -102,7 +102,7 @@ pub(super) struct Page {
     /// Owners that have a set of open escrows.
     pub(super) open_escrows: BTreeSet<String>,
     /// Escrows that hold money.
-    pub(super) held: Vec<Held>,
+    pub(super) held: Vec<HeldEscrow>,
     /// The last number assigned in the audit log.
     pub(super) audit_seq: u64,
     /// An index of named runs exists.
@@ -113,7 +113,7 @@ pub(super) struct Page {
     pub(super) revoked_keys: Vec<String>,
 }
 
-impl Page {
+impl RealmPage {
     /// Returns the number of the account's user wallet, if its record was read.
     pub(super) fn user_wallet(&self) -> Option<u64> {
         self.owners.get(USER)?.record.as_ref()?.wallet
@@ -132,7 +132,7 @@ pub(super) struct Noted {
 
 /// An escrow that holds money, as read.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldEscrow {
     pub(super) number: u64,
     pub(super) from_owner: String,
     pub(super) to_account: String,
@@ -192,7 +192,7 @@ pub(super) struct Counters {
 
 impl OwnerRecord {
     /// Parses a record. Invalid numbers become `None`.
-    pub(super) fn from_fields(seq: u64, fields: &Fields) -> Self {
+    pub(super) fn from_fields(seq: u64, fields: &RecordFields) -> Self {
         let number = |name: &str| fields.get(name).and_then(|text| text.parse().ok());
         Self {
             seq,
@@ -211,7 +211,7 @@ impl OwnerRecord {
 
 impl Counters {
     /// Returns the fields that are counters.
-    pub(super) fn from_fields(fields: &Fields) -> Self {
+    pub(super) fn from_fields(fields: &RecordFields) -> Self {
         let mut counters = Self::default();
         for (name, value) in fields {
             let period = name.get(1..).and_then(|digits| digits.parse::<u64>().ok());

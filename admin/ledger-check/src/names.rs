@@ -44,7 +44,7 @@ struct KeyLookup {
 
 /// Numbers and keys collected in a pass.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct CollectedNames {
     /// Look-ups outside the buckets that are to be read.
     outside: Vec<NamedRecord>,
     /// Look-ups of keys whose records are to be read.
@@ -55,12 +55,12 @@ pub(super) struct Names {
 
 /// Kind of a key's record.
 #[derive(Clone, Copy)]
-pub(super) enum KeyKind {
+pub(super) enum KeyRecordKind {
     Virtual,
     Api,
 }
 
-impl Names {
+impl CollectedNames {
     /// Returns whether the collected look-ups should be read before more are collected.
     pub(super) const fn is_full(&self) -> bool {
         self.outside.len() >= BATCH || self.key_lookups.len() >= BATCH

@@ -1,17 +1,17 @@
 //! One pass over all records. It runs on a live system without a snapshot, so each part reads in an order in which the
 //! compared data cannot disagree; where that is not possible, only findings that the next pass confirms count.
 
-use super::book::{AccountMode, Accounts, Noted, Owner, Page};
+use super::book::{AccountMode, Accounts, Noted, Owner, RealmPage};
 use super::drive::BATCH;
 use super::emails::Emails;
 use super::escrow_wallets::EscrowWallets;
-use super::fields::Fields;
-use super::names::Names;
+use super::fields::RecordFields;
+use super::names::CollectedNames;
 use super::pending::PendingChecks;
 use super::reconcile::{
-    Comparison, Mismatch, PARTITIONS, Reconciled, Reconciliation, Report, Side, Subject, Suspects,
+    ComparedKind, Comparison, Mismatch, MismatchWords, PARTITIONS, Reconciled, Reconciliation, Side, Suspects,
 };
-use super::texts::Texts;
+use super::texts::PassTexts;
 use super::transfers::Transfers;
 use super::transit::{Flow, Rows};
 use super::violation::{Findings, Inconclusive, Invariant};
@@ -40,9 +40,9 @@ pub(super) struct Pass<'a> {
     pub(super) noted: Vec<Noted>,
     pub(super) accounts: &'a Accounts,
     pub(super) progress: &'a Progress,
-    pages: Vec<Page>,
+    pages: Vec<RealmPage>,
     /// The records of the accounts, in their order.
-    pub(super) records: Vec<Fields>,
+    pub(super) records: Vec<RecordFields>,
     pub(super) reconciliation: Reconciliation,
     pub(super) found: Findings,
     /// Invariants that could not be decided.
@@ -52,11 +52,11 @@ pub(super) struct Pass<'a> {
     /// The store's day and month when the pass began.
     pub(super) today: Period,
     pub(super) rows: Rows,
-    pub(super) names: Names,
+    pub(super) names: CollectedNames,
     pub(super) emails: Emails,
     pub(super) escrow_wallets: EscrowWallets,
     pub(super) transfers: Transfers,
-    pub(super) texts: Texts,
+    pub(super) texts: PassTexts,
     /// Checks of pending money that the previous pass left open, and those of this pass.
     pub(super) earlier_checks: PendingChecks,
     pub(super) pending_checks: PendingChecks,
@@ -93,19 +93,19 @@ impl<'a> Pass<'a> {
             noted: Vec::new(),
             accounts,
             progress,
-            pages: accounts.account_modes().map(|_| Page::default()).collect(),
-            records: vec![Fields::new(); accounts.len()],
+            pages: accounts.account_modes().map(|_| RealmPage::default()).collect(),
+            records: vec![RecordFields::new(); accounts.len()],
             reconciliation,
             found: Findings::default(),
             inconclusive: Vec::new(),
             checked: 0,
             today: Period::at(server_clock::now_ms(store).await?),
             rows: Rows::default(),
-            names: Names::default(),
+            names: CollectedNames::default(),
             emails: Emails::default(),
             escrow_wallets: EscrowWallets::default(),
             transfers: Transfers::default(),
-            texts: Texts::default(),
+            texts: PassTexts::default(),
             earlier_checks,
             pending_checks: PendingChecks::new(),
             flows: [Flow::default(), Flow::default()],
@@ -172,7 +172,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    pub(super) fn page(&mut self, account_mode: AccountMode) -> &mut Page {
+    pub(super) fn page(&mut self, account_mode: AccountMode) -> &mut RealmPage {
         &mut self.pages[account_mode.index()]
     }
 
@@ -273,7 +273,7 @@ async fn foreign_left_out(
 
 /// Reports a mismatch as a violation.
 fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
-    let Report {
+    let MismatchWords {
         invariant,
         subject,
         records,
@@ -290,10 +290,10 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
     );
     let account_mode = account_mode_named(accounts, &mismatch.account_mode);
     let key = match (subject, account_mode) {
-        (Subject::Intent, Some(account_mode)) => accounts.realm(account_mode).intent(&mismatch.key),
-        (Subject::Deposit, _) => format!("deposit {}", mismatch.key),
-        (Subject::Escrow, _) => format!("escrow {}", mismatch.key),
-        (Subject::Intent | Subject::Key, _) => mismatch.key.clone(),
+        (ComparedKind::Intent, Some(account_mode)) => accounts.realm(account_mode).intent(&mismatch.key),
+        (ComparedKind::Deposit, _) => format!("deposit {}", mismatch.key),
+        (ComparedKind::Escrow, _) => format!("escrow {}", mismatch.key),
+        (ComparedKind::Intent | ComparedKind::Key, _) => mismatch.key.clone(),
     };
     if !mismatch.comparison.is_of_trail() {
         return found.add(invariant, &[&key], detail);
@@ -310,7 +310,7 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
 
 /// Returns the result of a comparison of which `parts` could not be stored.
 fn incomplete_comparison((comparison, parts): (Comparison, usize)) -> Inconclusive {
-    let Report {
+    let MismatchWords {
         invariant,
         records,
         matches,

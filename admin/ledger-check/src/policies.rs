@@ -6,7 +6,7 @@
 
 use super::book::AccountMode;
 use super::drive::{BATCH, Job, drive};
-use super::fields::Fields;
+use super::fields::RecordFields;
 use super::pass::Pass;
 use super::violation::Invariant;
 use domain::entry::Entry;
@@ -32,13 +32,13 @@ const OF_ACCOUNT: [&str; 7] = ["cap", "run", "day", "month", "txn", "approval", 
 const LOW_BALANCE: usize = 6;
 
 /// The limits as texts, in the order of [`LIMITS`]; `None` or empty where there is none.
-type Limits = [Option<String>; 7];
+type LimitTexts = [Option<String>; 7];
 
 /// The records of a violation, and its detail.
 type PolicyFault = (Vec<String>, String);
 
 /// An agent, and the policies that may be its own.
-type Judged = (String, BTreeSet<String>);
+type JudgedAgent = (String, BTreeSet<String>);
 
 impl Pass<'_> {
     /// Compares limits, freezes and active keys of all accounts.
@@ -55,7 +55,7 @@ impl Pass<'_> {
     }
 
     /// Returns all agents, also those that only a policy or the list of frozen agents names.
-    async fn judged_agents(&mut self, account_mode: AccountMode) -> Result<Vec<Judged>, StoreError> {
+    async fn judged_agents(&mut self, account_mode: AccountMode) -> Result<Vec<JudgedAgent>, StoreError> {
         let (store, realm) = (self.store, self.accounts.realm(account_mode));
         let bucket = realm.bucket();
         let mut agents: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -95,7 +95,7 @@ impl Pass<'_> {
     async fn compare_agents(
         &mut self,
         account_mode: AccountMode,
-        agents: Vec<Judged>,
+        agents: Vec<JudgedAgent>,
     ) -> Result<(), StoreError> {
         let realm = self.accounts.realm(account_mode);
         let bucket = realm.bucket();
@@ -103,7 +103,7 @@ impl Pass<'_> {
         of_agent.extend(LIMITS.map(|(own, _)| own));
         let mut of_policy = vec!["agent"];
         of_policy.extend(LIMITS.map(|(_, set)| set));
-        let reads = |(agent, policies): &Judged| {
+        let reads = |(agent, policies): &JudgedAgent| {
             let mut reads = vec![
                 Read::fields(bucket, realm.agent(agent), &of_agent),
                 Read::score(bucket, realm.frozen_agents(), agent),
@@ -162,8 +162,8 @@ impl Pass<'_> {
         let mut faults = Vec::new();
         let (_, is_sure) = self
             .read_between_entries(account_mode, vec![()], reads, |(), _, mut answers| {
-                let policies = answers.read::<Fields>();
-                let limits = answers.read::<Limits>().unwrap_or_default();
+                let policies = answers.read::<RecordFields>();
+                let limits = answers.read::<LimitTexts>().unwrap_or_default();
                 let Some(strictest) = policies.and_then(|policies| strictest(policies.values())) else {
                     return faults.push((vec![realm.account_policies()], "it is malformed".to_owned()));
                 };
@@ -312,7 +312,7 @@ impl Pass<'_> {
 struct Own {
     policy: Option<String>,
     is_frozen: bool,
-    limits: Limits,
+    limits: LimitTexts,
 }
 
 impl Own {
@@ -356,7 +356,7 @@ impl Own {
             Some(other) => return Some(("policy_id", format!("its policy {own} is that of {other}"))),
             None => return Some(("policy_id", format!("its policy {own} has no record"))),
         }
-        let set: Limits = fields.get(1..)?.to_vec().try_into().ok()?;
+        let set: LimitTexts = fields.get(1..)?.to_vec().try_into().ok()?;
         let at = first_difference(&self.limits, &set)?;
         let (is, set) = (shown(&self.limits[at]), shown(&set[at]));
         Some((
@@ -367,7 +367,7 @@ impl Own {
 }
 
 /// Returns the position of the first limit that differs.
-fn first_difference(limits: &Limits, set: &Limits) -> Option<usize> {
+fn first_difference(limits: &LimitTexts, set: &LimitTexts) -> Option<usize> {
     let mut pairs = limits.iter().zip(set);
     pairs.position(|(own, set)| own.as_deref().unwrap_or_default() != set.as_deref().unwrap_or_default())
 }
@@ -378,13 +378,13 @@ fn shown(limit: &Option<String>) -> &str {
 }
 
 /// Returns the strictest of account-wide policies, as `policy/strictest.lua` writes it; `None` if one is malformed.
-fn strictest<'a>(policies: impl Iterator<Item = &'a String>) -> Option<Limits> {
-    let mut strictest: Option<Limits> = None;
+fn strictest<'a>(policies: impl Iterator<Item = &'a String>) -> Option<LimitTexts> {
+    let mut strictest: Option<LimitTexts> = None;
     for policy in policies {
         let words: Vec<&str> = policy.split(' ').collect();
         let words: [&str; 7] = words.try_into().ok()?;
         let limits = strictest.get_or_insert_with(|| {
-            let mut limits = Limits::default();
+            let mut limits = LimitTexts::default();
             limits[0] = Some("1".to_owned());
             limits
         });
@@ -410,7 +410,7 @@ fn strictest<'a>(policies: impl Iterator<Item = &'a String>) -> Option<Limits> {
 mod tests {
     use super::*;
 
-    fn limits(words: [&str; 7]) -> Limits {
+    fn limits(words: [&str; 7]) -> LimitTexts {
         words.map(|word| Some(word.to_owned()).filter(|word| !word.is_empty()))
     }
 
@@ -420,7 +420,7 @@ mod tests {
             let policies: Vec<String> = policies.iter().map(|&policy| policy.to_owned()).collect();
             strictest(policies.iter())
         };
-        assert_eq!(of(&[]), Some(Limits::default()));
+        assert_eq!(of(&[]), Some(LimitTexts::default()));
         assert_eq!(
             of(&["1 - 7 9 - - 3"]),
             Some(limits(["1", "", "7", "9", "", "", "3"]))

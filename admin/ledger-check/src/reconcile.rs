@@ -52,7 +52,7 @@ const COMPARISONS: usize = Comparison::ALL.len();
 
 /// Kind of the records that a comparison's keys name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum ComparedKind {
     /// Intents, by their ids.
     Intent,
     /// Deposits, by their references.
@@ -65,9 +65,9 @@ pub(super) enum Subject {
 
 /// Invariant and words with which a mismatch of a comparison is reported.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Report {
+pub(super) struct MismatchWords {
     pub(super) invariant: Invariant,
-    pub(super) subject: Subject,
+    pub(super) subject: ComparedKind,
     /// The words before the items that only the side of the records has.
     pub(super) records: &'static str,
     /// The words before the items that only the other side has.
@@ -92,83 +92,88 @@ impl Comparison {
     ];
 
     /// Returns how a mismatch is reported.
-    pub(super) const fn report(self) -> Report {
+    pub(super) const fn report(self) -> MismatchWords {
         let (invariant, subject, records, matches) = match self {
             Self::IntentTransaction => (
                 Invariant::Intent,
-                Subject::Intent,
+                ComparedKind::Intent,
                 "the intent records",
                 "its transactions are",
             ),
             Self::IntentList => (
                 Invariant::Intent,
-                Subject::Intent,
+                ComparedKind::Intent,
                 "it belongs in",
                 "it is listed in",
             ),
             Self::Deposit => (
                 Invariant::Pending,
-                Subject::Key,
+                ComparedKind::Key,
                 "the confirmed deposit is",
                 "its transactions are",
             ),
             Self::EscrowMoney => (
                 Invariant::EscrowState,
-                Subject::Escrow,
+                ComparedKind::Escrow,
                 "its status requires",
                 "its transactions are",
             ),
             Self::EscrowWinner => (
                 Invariant::EscrowState,
-                Subject::Escrow,
+                ComparedKind::Escrow,
                 "its record names as resolving intent",
                 "its settled releases and disputes are",
             ),
             Self::TransactionList => (
                 Invariant::WalletBalance,
-                Subject::Key,
+                ComparedKind::Key,
                 "there is",
                 "there should be",
             ),
             Self::Place => (
                 Invariant::Names,
-                Subject::Key,
+                ComparedKind::Key,
                 "the number belongs to",
                 "its look-up names",
             ),
             Self::EscrowList => (
                 Invariant::Names,
-                Subject::Escrow,
+                ComparedKind::Escrow,
                 "its party is",
                 "it is in the list of",
             ),
-            Self::Email => (Invariant::Names, Subject::Key, "users of it are in", "it names"),
+            Self::Email => (
+                Invariant::Names,
+                ComparedKind::Key,
+                "users of it are in",
+                "it names",
+            ),
             Self::Transfer => (
                 Invariant::Transit,
-                Subject::Key,
+                ComparedKind::Key,
                 "sent, but neither received nor waiting:",
                 "received or waiting, but not sent:",
             ),
             Self::TrailIntent => (
                 Invariant::Trail,
-                Subject::Intent,
+                ComparedKind::Intent,
                 "the settled intent is",
                 "its audit entries say",
             ),
             Self::TrailDeposit => (
                 Invariant::Trail,
-                Subject::Deposit,
+                ComparedKind::Deposit,
                 "the deposit is",
                 "its audit entries say",
             ),
             Self::TrailEscrow => (
                 Invariant::Trail,
-                Subject::Escrow,
+                ComparedKind::Escrow,
                 "the escrow is",
                 "its audit entries say",
             ),
         };
-        Report {
+        MismatchWords {
             invariant,
             subject,
             records,
@@ -218,17 +223,17 @@ pub(super) struct Mismatch {
 }
 
 #[derive(Debug, Default)]
-struct Items {
+struct KeyItems {
     records: Vec<String>,
     matches: Vec<String>,
     in_transit: Vec<String>,
     entries: Vec<u64>,
-    tally: Tally,
+    tally: TransferCounts,
 }
 
 /// Numbers of equal transfers.
 #[derive(Debug, Default)]
-struct Tally {
+struct TransferCounts {
     sent: u64,
     received: u64,
     waiting: u64,
@@ -236,7 +241,7 @@ struct Tally {
     received_meanwhile: u64,
 }
 
-impl Tally {
+impl TransferCounts {
     const fn add(&mut self, side: Side) {
         match side {
             Side::Record => self.sent += 1,
@@ -265,8 +270,8 @@ pub(super) type Suspects = HashSet<usize>;
 
 /// The items of a partition, by account, mode and key.
 #[derive(Debug, Default)]
-struct Stored {
-    items: HashMap<(String, String), Items>,
+struct PartitionItems {
+    items: HashMap<(String, String), KeyItems>,
     /// Their number.
     count: usize,
 }
@@ -278,7 +283,7 @@ pub(super) struct Reconciliation {
     sums: Vec<u64>,
     suspects: Suspects,
     /// The items of the suspects, by partition and comparison.
-    stored: BTreeMap<(usize, Comparison), Stored>,
+    stored: BTreeMap<(usize, Comparison), PartitionItems>,
     /// Suspects of which no items are stored any more.
     forgotten: Suspects,
     held: usize,
@@ -438,8 +443,8 @@ const fn index(comparison: Comparison, partition: usize) -> usize {
 }
 
 /// Returns the items that are only on one side.
-fn difference(items: Items) -> (Vec<String>, Vec<String>) {
-    let Items {
+fn difference(items: KeyItems) -> (Vec<String>, Vec<String>) {
+    let KeyItems {
         mut records,
         mut matches,
         mut in_transit,

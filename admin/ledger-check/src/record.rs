@@ -1,10 +1,10 @@
 //! The records that the scan reads immediately: intents, escrows, deposits, runs and holds.
 
-use super::book::{AccountMode, Held, OwnerHold};
-use super::fields::Fields;
+use super::book::{AccountMode, HeldEscrow, OwnerHold};
+use super::fields::RecordFields;
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
-use super::scan::Record;
+use super::scan::FoundRecord;
 use super::violation::Invariant;
 use domain::intent::{IntentKind, IntentState};
 use store::call::hold::Hold;
@@ -15,21 +15,21 @@ use store::keys::Bucket;
 use store::read::Answers;
 
 impl Pass<'_> {
-    pub(super) fn record(&mut self, record: Record, mut answers: Answers) {
+    pub(super) fn record(&mut self, record: FoundRecord, mut answers: Answers) {
         match record {
-            Record::Hold { bucket, id, state } => self.hold(bucket, &id, state, answers),
-            Record::Run(account_mode, run, key) => {
+            FoundRecord::Hold { bucket, id, state } => self.hold(bucket, &id, state, answers),
+            FoundRecord::Run(account_mode, run, key) => {
                 self.trail_run(account_mode, run);
                 self.named_run(&key, answers);
             }
-            Record::Place(series, number) => self.placed(series, number, answers),
-            Record::Users(account, key) => self.users(&account, &key, answers),
-            Record::EmailLookup(key) => self.email_lookup(&key, answers),
-            Record::KeyLookup(kind, key) => self.key_lookup(kind, key, answers),
-            Record::Key(kind, account, id, key) => self.named_key(kind, (&account, &id, key), answers),
-            Record::Intent(account_mode, id) => {
+            FoundRecord::Place(series, number) => self.placed(series, number, answers),
+            FoundRecord::Users(account, key) => self.users(&account, &key, answers),
+            FoundRecord::EmailLookup(key) => self.email_lookup(&key, answers),
+            FoundRecord::KeyLookup(kind, key) => self.key_lookup(kind, key, answers),
+            FoundRecord::Key(kind, account, id, key) => self.named_key(kind, (&account, &id, key), answers),
+            FoundRecord::Intent(account_mode, id) => {
                 let key = self.accounts.realm(account_mode).intent(&id);
-                match answers.read::<Fields>() {
+                match answers.read::<RecordFields>() {
                     // It ended between the scan and the read.
                     Some(fields) if fields.is_empty() => {}
                     fields => {
@@ -40,13 +40,13 @@ impl Pass<'_> {
                     }
                 }
             }
-            Record::Escrow(account_mode, number) => {
+            FoundRecord::Escrow(account_mode, number) => {
                 let key = self.accounts.realm(account_mode).escrow(number);
-                let fields = answers.read::<Fields>().unwrap_or_default();
+                let fields = answers.read::<RecordFields>().unwrap_or_default();
                 self.add_text_of_escrow(account_mode, &fields);
                 self.escrow(account_mode, number, &key, &fields);
             }
-            Record::Deposit(account_mode, key) => match answers.read::<Fields>() {
+            FoundRecord::Deposit(account_mode, key) => match answers.read::<RecordFields>() {
                 Some(fields) if fields.is_empty() => {}
                 fields => match fields.as_ref().and_then(Deposit::from_fields) {
                     Some(deposit) => self.deposit(account_mode, &key, &deposit),
@@ -67,7 +67,7 @@ impl Pass<'_> {
         }
     }
 
-    fn intent(&mut self, account_mode: AccountMode, id: &str, key: &str, fields: Option<&Fields>) {
+    fn intent(&mut self, account_mode: AccountMode, id: &str, key: &str, fields: Option<&RecordFields>) {
         if fields.is_some_and(is_claim) {
             return; // its outcome is in transit, or was never decided
         }
@@ -168,7 +168,7 @@ impl Pass<'_> {
         self.pending(account_mode, deposit);
     }
 
-    fn escrow(&mut self, account_mode: AccountMode, number: u64, key: &str, fields: &Fields) {
+    fn escrow(&mut self, account_mode: AccountMode, number: u64, key: &str, fields: &RecordFields) {
         let to_account = fields.get("to_account").map(String::as_str);
         self.named_escrow(account_mode, number, to_account);
         let Some(escrow) = Facts::read(number, fields) else {
@@ -211,7 +211,7 @@ impl Pass<'_> {
             self.flows[account_mode.index() % 2].escrow((number, escrow.amount), when, &self.rows);
         }
         if matches!(escrow.status, "funded" | "disputed") {
-            let held = Held {
+            let held = HeldEscrow {
                 number,
                 from_owner: escrow.from_owner.to_owned(),
                 to_account: escrow.to_account.to_owned(),
@@ -273,7 +273,7 @@ pub(super) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     /// Returns `None` if the fields are not a valid record of escrow `number`.
-    fn read(number: u64, fields: &'a Fields) -> Option<Self> {
+    fn read(number: u64, fields: &'a RecordFields) -> Option<Self> {
         let get = |name: &str| fields.get(name).map(String::as_str);
         let at = |name: &str| get(name).map(str::parse).transpose().ok();
         let facts = Self {

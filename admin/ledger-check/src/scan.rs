@@ -2,7 +2,7 @@
 
 use super::book::{AccountMode, Accounts};
 use super::drive::{BATCH, Job, read_batch};
-use super::names::{KeyKind, place_read};
+use super::names::{KeyRecordKind, place_read};
 use super::pass::Pass;
 use super::reconcile::{Comparison, LIST, Side};
 use super::violation::Invariant;
@@ -21,7 +21,7 @@ const IN_FLIGHT: usize = 3;
 const NO_NAME: &str = "no key name of Tollgate's matches";
 
 /// A record that is read as soon as its key is found.
-pub(super) enum Record {
+pub(super) enum FoundRecord {
     Intent(AccountMode, String),
     Escrow(AccountMode, u64),
     Deposit(AccountMode, String),
@@ -39,13 +39,13 @@ pub(super) enum Record {
     /// The accounts with a user of an e-mail address.
     EmailLookup(String),
     /// The look-up of a key.
-    KeyLookup(KeyKind, String),
+    KeyLookup(KeyRecordKind, String),
     /// The record of a key: its account, its id and its name in the store.
-    Key(KeyKind, String, String, String),
+    Key(KeyRecordKind, String, String, String),
 }
 
 /// A key that is only recorded for later.
-enum Note {
+enum NotedKey {
     Owner(AccountMode, String),
     Closed(AccountMode, u64),
     IntentList(AccountMode, String),
@@ -58,7 +58,7 @@ enum Note {
 }
 
 /// A part of the scan: recorded keys, and records with their answers.
-type Part = (Vec<Note>, Vec<(Record, Answers)>);
+type ScanPart = (Vec<NotedKey>, Vec<(FoundRecord, Answers)>);
 
 impl Pass<'_> {
     /// Walks over all keys.
@@ -98,23 +98,23 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn note(&mut self, note: Note) {
+    fn note(&mut self, note: NotedKey) {
         match note {
-            Note::Owner(account_mode, owner) => {
+            NotedKey::Owner(account_mode, owner) => {
                 self.owner(account_mode, &owner);
             }
-            Note::Closed(account_mode, number) => {
+            NotedKey::Closed(account_mode, number) => {
                 self.page(account_mode).closed.insert(number);
             }
-            Note::IntentList(account_mode, list) => {
+            NotedKey::IntentList(account_mode, list) => {
                 self.page(account_mode).intent_lists.insert(list);
             }
-            Note::ArchivedIntents(account_mode) => self.page(account_mode).archived_intents = true,
-            Note::OpenEscrows(account_mode, owner) => {
+            NotedKey::ArchivedIntents(account_mode) => self.page(account_mode).archived_intents = true,
+            NotedKey::OpenEscrows(account_mode, owner) => {
                 self.page(account_mode).open_escrows.insert(owner);
             }
-            Note::RunIndex(account_mode) => self.page(account_mode).has_runs = true,
-            Note::TransactionList(account_mode, key) => {
+            NotedKey::RunIndex(account_mode) => self.page(account_mode).has_runs = true,
+            NotedKey::TransactionList(account_mode, key) => {
                 self.reconcile(
                     Comparison::TransactionList,
                     Side::Record,
@@ -122,8 +122,8 @@ impl Pass<'_> {
                     &[LIST],
                 );
             }
-            Note::Other => {}
-            Note::Unknown(key, why) => self.add_violation(Invariant::UnknownKey, &[&key], why),
+            NotedKey::Other => {}
+            NotedKey::Unknown(key, why) => self.add_violation(Invariant::UnknownKey, &[&key], why),
         }
     }
 }
@@ -142,7 +142,11 @@ fn keys<'a>(
 }
 
 /// Reads the records among some keys.
-async fn read_records(store: &Store, accounts: &Accounts, keys: Vec<Vec<u8>>) -> Result<Part, StoreError> {
+async fn read_records(
+    store: &Store,
+    accounts: &Accounts,
+    keys: Vec<Vec<u8>>,
+) -> Result<ScanPart, StoreError> {
     let mut notes = Vec::new();
     let mut jobs = Vec::new();
     for key in keys {
@@ -151,7 +155,7 @@ async fn read_records(store: &Store, accounts: &Accounts, keys: Vec<Vec<u8>>) ->
             Err(error) => {
                 // As `redis-cli` shows it: the key must be found to be removed.
                 let shown = error.as_bytes().escape_ascii().to_string();
-                notes.push(Note::Unknown(shown, NO_NAME));
+                notes.push(NotedKey::Unknown(shown, NO_NAME));
                 continue;
             }
         };
@@ -166,15 +170,15 @@ async fn read_records(store: &Store, accounts: &Accounts, keys: Vec<Vec<u8>>) ->
 
 /// Classification of a key.
 enum Sorted {
-    Read(Job<Record>),
-    Note(Note),
+    Read(Job<FoundRecord>),
+    Note(NotedKey),
     /// It belongs to an account that is not checked.
     NotOurs,
 }
 
 fn sort(accounts: &Accounts, key: String) -> Sorted {
     let Some(parsed) = Key::parse(&key) else {
-        return Sorted::Note(Note::Unknown(key, NO_NAME));
+        return Sorted::Note(NotedKey::Unknown(key, NO_NAME));
     };
     match parsed {
         Key::Bucket(bucket, BucketKey::Hold(id)) => Sorted::Read(hold(bucket, id, HoldState::Open)),
@@ -182,19 +186,19 @@ fn sort(accounts: &Accounts, key: String) -> Sorted {
         Key::Bucket(_, BucketKey::WalletPlace(number)) => Sorted::Read(account_mode(Series::Wallet, number)),
         Key::Bucket(_, BucketKey::EscrowPlace(number)) => Sorted::Read(account_mode(Series::Escrow, number)),
         Key::Account(account, AccountKey::VirtualKey(id)) if accounts.find(account).is_some() => {
-            Sorted::Read(issued(KeyKind::Virtual, (account, id, &key)))
+            Sorted::Read(issued(KeyRecordKind::Virtual, (account, id, &key)))
         }
         Key::Account(account, AccountKey::ApiKey(id)) if accounts.find(account).is_some() => {
-            Sorted::Read(issued(KeyKind::Api, (account, id, &key)))
+            Sorted::Read(issued(KeyRecordKind::Api, (account, id, &key)))
         }
         Key::Account(account, AccountKey::Users) if accounts.find(account).is_some() => {
             Sorted::Read(users(account, &key))
         }
         Key::Global(GlobalKey::UserLookup) => Sorted::Read(email_lookup(key)),
-        Key::Global(GlobalKey::VirtualKeyLookup) => Sorted::Read(key_lookup(KeyKind::Virtual, key)),
-        Key::Global(GlobalKey::ApiKeyLookup) => Sorted::Read(key_lookup(KeyKind::Api, key)),
-        Key::Global(_) | Key::Bucket(..) => Sorted::Note(Note::Other),
-        Key::Account(account, _) if accounts.find(account).is_some() => Sorted::Note(Note::Other),
+        Key::Global(GlobalKey::VirtualKeyLookup) => Sorted::Read(key_lookup(KeyRecordKind::Virtual, key)),
+        Key::Global(GlobalKey::ApiKeyLookup) => Sorted::Read(key_lookup(KeyRecordKind::Api, key)),
+        Key::Global(_) | Key::Bucket(..) => Sorted::Note(NotedKey::Other),
+        Key::Account(account, _) if accounts.find(account).is_some() => Sorted::Note(NotedKey::Other),
         Key::Mode(account, mode, parsed) => match accounts.find(account) {
             Some(account) => of_mode(accounts, AccountMode { account, mode }, parsed, &key),
             None => of_other(accounts, key),
@@ -207,7 +211,7 @@ fn sort(accounts: &Accounts, key: String) -> Sorted {
 fn of_other(accounts: &Accounts, key: String) -> Sorted {
     match accounts.partial {
         true => Sorted::NotOurs,
-        false => Sorted::Note(Note::Unknown(key, "its account does not exist")),
+        false => Sorted::Note(NotedKey::Unknown(key, "its account does not exist")),
     }
 }
 
@@ -217,61 +221,61 @@ fn of_mode(accounts: &Accounts, account_mode: AccountMode, parsed: ModeKey<'_>, 
     let hash = || vec![Read::hash(bucket, key)];
     let after_account = || key[accounts.realm(account_mode).keys().prefix().len()..].to_owned();
     match parsed {
-        ModeKey::Intent(id) => read(Record::Intent(account_mode, id.to_owned()), hash()),
-        ModeKey::Escrow(number) => read(Record::Escrow(account_mode, number), hash()),
-        ModeKey::Deposit => read(Record::Deposit(account_mode, key.to_owned()), hash()),
+        ModeKey::Intent(id) => read(FoundRecord::Intent(account_mode, id.to_owned()), hash()),
+        ModeKey::Escrow(number) => read(FoundRecord::Escrow(account_mode, number), hash()),
+        ModeKey::Deposit => read(FoundRecord::Deposit(account_mode, key.to_owned()), hash()),
         ModeKey::Run { agent, run } => read(
-            Record::Run(account_mode, (agent.to_owned(), run.to_owned()), key.to_owned()),
+            FoundRecord::Run(account_mode, (agent.to_owned(), run.to_owned()), key.to_owned()),
             vec![Read::field(bucket, key, "spent")],
         ),
-        ModeKey::Agent(agent) => Sorted::Note(Note::Owner(account_mode, agent.to_owned())),
-        ModeKey::UserWallet => Sorted::Note(Note::Owner(account_mode, USER.to_owned())),
-        ModeKey::ClosedWallet(number) => Sorted::Note(Note::Closed(account_mode, number)),
-        ModeKey::OpenEscrows(owner) => Sorted::Note(Note::OpenEscrows(account_mode, owner.to_owned())),
-        ModeKey::Intents(_) => Sorted::Note(Note::IntentList(account_mode, after_account())),
-        ModeKey::IntentSegments => Sorted::Note(Note::ArchivedIntents(account_mode)),
-        ModeKey::TransactionList => Sorted::Note(Note::TransactionList(account_mode, key.to_owned())),
-        ModeKey::AllRuns => Sorted::Note(Note::RunIndex(account_mode)),
-        ModeKey::Other => Sorted::Note(Note::Other),
+        ModeKey::Agent(agent) => Sorted::Note(NotedKey::Owner(account_mode, agent.to_owned())),
+        ModeKey::UserWallet => Sorted::Note(NotedKey::Owner(account_mode, USER.to_owned())),
+        ModeKey::ClosedWallet(number) => Sorted::Note(NotedKey::Closed(account_mode, number)),
+        ModeKey::OpenEscrows(owner) => Sorted::Note(NotedKey::OpenEscrows(account_mode, owner.to_owned())),
+        ModeKey::Intents(_) => Sorted::Note(NotedKey::IntentList(account_mode, after_account())),
+        ModeKey::IntentSegments => Sorted::Note(NotedKey::ArchivedIntents(account_mode)),
+        ModeKey::TransactionList => Sorted::Note(NotedKey::TransactionList(account_mode, key.to_owned())),
+        ModeKey::AllRuns => Sorted::Note(NotedKey::RunIndex(account_mode)),
+        ModeKey::Other => Sorted::Note(NotedKey::Other),
     }
 }
 
-fn account_mode(series: Series, number: Number) -> Job<Record> {
-    Job::new([place_read(series, number)], Record::Place(series, number))
+fn account_mode(series: Series, number: Number) -> Job<FoundRecord> {
+    Job::new([place_read(series, number)], FoundRecord::Place(series, number))
 }
 
-fn users(account: &str, key: &str) -> Job<Record> {
+fn users(account: &str, key: &str) -> Job<FoundRecord> {
     Job::new(
         [Read::hash(Bucket::from_account(account), key)],
-        Record::Users(account.to_owned(), key.to_owned()),
+        FoundRecord::Users(account.to_owned(), key.to_owned()),
     )
 }
 
-fn email_lookup(key: String) -> Job<Record> {
-    Job::new([Read::global(&key)], Record::EmailLookup(key))
+fn email_lookup(key: String) -> Job<FoundRecord> {
+    Job::new([Read::global(&key)], FoundRecord::EmailLookup(key))
 }
 
-fn key_lookup(kind: KeyKind, key: String) -> Job<Record> {
-    Job::new([Read::global(&key)], Record::KeyLookup(kind, key))
+fn key_lookup(kind: KeyRecordKind, key: String) -> Job<FoundRecord> {
+    Job::new([Read::global(&key)], FoundRecord::KeyLookup(kind, key))
 }
 
-fn issued(kind: KeyKind, (account, id, key): (&str, &str, &str)) -> Job<Record> {
+fn issued(kind: KeyRecordKind, (account, id, key): (&str, &str, &str)) -> Job<FoundRecord> {
     let fields = ["hash", "agent", "revoked_at", "created_at"].map(str::to_owned);
     let (account, id, bucket) = (account.to_owned(), id.to_owned(), Bucket::from_account(account));
     Job::new(
         [Read::fields(bucket, key, &fields)],
-        Record::Key(kind, account, id, key.to_owned()),
+        FoundRecord::Key(kind, account, id, key.to_owned()),
     )
 }
 
 /// Reads a hold, and whether its index contains it. The hold is read before and after the index: if it exists both
 /// times, it existed in between.
-fn hold(bucket: Bucket, id: &str, state: HoldState) -> Job<Record> {
+fn hold(bucket: Bucket, id: &str, state: HoldState) -> Job<FoundRecord> {
     let (key, index) = (state.record(bucket, id), state.index(bucket));
     let text = || Read::text(bucket, &key);
     Job::new(
         [text(), Read::score(bucket, index, id), text()],
-        Record::Hold {
+        FoundRecord::Hold {
             bucket,
             id: id.to_owned(),
             state,

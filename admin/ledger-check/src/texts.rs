@@ -37,14 +37,14 @@ struct RecentEscrow {
 
 /// The sums of a pass.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct PassTexts {
     sums: Vec<TextSum>,
     /// The store's time when the counters were read.
     read_ms: u64,
     recent: Vec<RecentEscrow>,
 }
 
-impl Texts {
+impl PassTexts {
     fn sum(&mut self, account_mode: AccountMode) -> Option<&mut TextSum> {
         self.sums.get_mut(account_mode.index())
     }

@@ -14,16 +14,16 @@ mod unreadable;
 
 use super::book::{AccountMode, OwnerRecord};
 use super::drive::{BATCH, Job, drive};
-use super::fields::Fields;
+use super::fields::RecordFields;
 use super::pass::Pass;
 use super::transactions::last_to_read;
 use super::violation::Invariant;
 use audit_verify::ChainVerifier;
-use charges::{Charges, RunSnapshot, Snapshot};
+use charges::{AgentSnapshot, Charges, RunSnapshot};
 use domain::entry::Entry;
 use domain::mode::Mode;
 use history::trail::Trail;
-use legs::{Reader, key_of};
+use legs::{LegReader, key_of};
 use matching::{LegMismatch, Unmatched};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use store::account::ModeField;
@@ -36,7 +36,7 @@ use store::{StoreError, server_clock};
 const ATTEMPTS: usize = 100;
 
 /// Transactions up to the cut, in the order of their numbers.
-struct Lines {
+struct TransactionLines {
     /// The first number that was not read yet.
     next: u64,
     last: u64,
@@ -45,9 +45,9 @@ struct Lines {
 
 /// State of the comparison of one account and mode.
 struct Reading {
-    reader: Reader,
+    reader: LegReader,
     matching: Unmatched,
-    lines: Lines,
+    lines: TransactionLines,
     charges: Charges,
     /// Escrows whose settled intent an entry recorded before their money arrived, by type of the entry.
     waiting: HashSet<(String, u64)>,
@@ -80,11 +80,11 @@ impl Pass<'_> {
         let page = self.page(account_mode);
         let mut reading = Reading {
             matching: Unmatched::new(page.user_wallet()),
-            reader: Reader::new(
+            reader: LegReader::new(
                 page.wallets.keys().copied().collect(),
                 page.closed.iter().copied().collect(),
             ),
-            lines: Lines {
+            lines: TransactionLines {
                 next: 1,
                 last: 0,
                 read: VecDeque::new(),
@@ -102,7 +102,7 @@ impl Pass<'_> {
         let (bucket, key) = (realm.bucket(), realm.record());
         let size = Read::hash_length(bucket, realm.transactions());
         let mut answers = self.store.many(&[Read::hash(bucket, key), size]).await?;
-        let record = answers.read::<Fields>().unwrap_or_default();
+        let record = answers.read::<RecordFields>().unwrap_or_default();
         let number = |name: &str| record.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
         let size = answers.read::<u64>().unwrap_or(0);
         reading.lines.last = last_to_read(number(&format!("{}_txn_seq", account_mode.mode)), size);
@@ -133,9 +133,9 @@ impl Pass<'_> {
         let reads = |agent: &String| vec![Read::hash(realm.bucket(), realm.agent(agent))];
         let (highest, is_sure) = self
             .read_between_entries(account_mode, agents, reads, |agent, until, mut answers| {
-                let fields = answers.read::<Fields>().unwrap_or_default();
+                let fields = answers.read::<RecordFields>().unwrap_or_default();
                 let OwnerRecord { held, counters, .. } = OwnerRecord::from_fields(0, &fields);
-                let snapshot = Snapshot {
+                let snapshot = AgentSnapshot {
                     until,
                     counters,
                     held: held.unwrap_or(0),
@@ -330,7 +330,11 @@ impl Pass<'_> {
     }
 
     /// Reads the next transactions if none are left. Skips malformed ones, which the replay reports.
-    async fn read_lines(&mut self, account_mode: AccountMode, lines: &mut Lines) -> Result<(), StoreError> {
+    async fn read_lines(
+        &mut self,
+        account_mode: AccountMode,
+        lines: &mut TransactionLines,
+    ) -> Result<(), StoreError> {
         let realm = self.accounts.realm(account_mode);
         while lines.read.is_empty() && lines.next <= lines.last {
             let first = lines.next;
@@ -364,7 +368,7 @@ impl Pass<'_> {
     }
 
     /// Reports all mismatches, once everything is read.
-    fn end_of_trail(&mut self, account_mode: AccountMode, mut reading: Reading, record: &Fields) {
+    fn end_of_trail(&mut self, account_mode: AccountMode, mut reading: Reading, record: &RecordFields) {
         if let Some(seq) = reading.incomplete {
             self.incomplete.insert(account_mode);
             let why = format!("entry {seq} moves money but lacks a field of its type");
@@ -425,7 +429,7 @@ impl Pass<'_> {
 }
 
 /// Returns the tracked USD of each month in an account's record.
-fn tracked(record: &Fields) -> BTreeMap<u64, i128> {
+fn tracked(record: &RecordFields) -> BTreeMap<u64, i128> {
     let fields = record.iter().filter_map(|(name, value)| {
         let month = name.strip_prefix('t')?.parse().ok()?;
         Some((month, value.parse().ok()?))

@@ -24,7 +24,7 @@ const BEYOND: u64 = 20;
 
 /// A list of transaction numbers.
 #[derive(Debug, Clone)]
-struct List {
+struct TransactionList {
     key: String,
     expected: Fold,
     /// The last transaction that was checked.
@@ -264,7 +264,7 @@ impl Pass<'_> {
             );
         }
         let jobs = lists.into_iter().flat_map(|(account_mode, key, expected, seq)| {
-            let list = List { key, expected, seq };
+            let list = TransactionList { key, expected, seq };
             parts_of(accounts.realm(account_mode), list)
         });
         let mut check = ListCheck::default();
@@ -314,7 +314,10 @@ fn transactions_of(
 }
 
 /// Returns the reads of a list. The last one reads a little more, and afterwards the last number assigned.
-fn parts_of(realm: &Realm, list: List) -> impl Iterator<Item = Job<(List, bool)>> + use<> {
+fn parts_of(
+    realm: &Realm,
+    list: TransactionList,
+) -> impl Iterator<Item = Job<(TransactionList, bool)>> + use<> {
     let count = list.expected.count;
     let (bucket, seq) = (realm.bucket(), seq_of(realm));
     (0..count)

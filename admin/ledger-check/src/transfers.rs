@@ -18,14 +18,14 @@ use std::collections::HashMap;
 #[derive(Debug, Default)]
 pub(super) struct Transfers {
     /// Rows with money that had not arrived at the cut.
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingTransfer>,
     /// The wallet whose transfers those of a closed wallet may be.
     instead: HashMap<u64, u64>,
 }
 
 /// Money that waits.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingTransfer {
     from: String,
     to_account: String,
     mode: Mode,

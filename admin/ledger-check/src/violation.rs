@@ -82,12 +82,12 @@ pub struct Inconclusive {
 }
 
 /// Identity of a violation across passes: its invariant, its records, and what differs, if that may move.
-type Name = (Invariant, Vec<String>, String);
+type ViolationIdentity = (Invariant, Vec<String>, String);
 
 /// The violations of one pass.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    found: BTreeMap<Name, Violation>,
+    found: BTreeMap<ViolationIdentity, Violation>,
     /// Number of violations that were not stored.
     pub(super) dropped: u64,
 }

@@ -1,6 +1,6 @@
 //! The look-ups of keys, compared with the records that they lead to.
 
-use super::{KeyKind, KeyLookup};
+use super::{KeyLookup, KeyRecordKind};
 use crate::drive::{Job, drive};
 use crate::pass::Pass;
 use crate::violation::Invariant;
@@ -14,16 +14,16 @@ const FIELDS: [&str; 4] = ["hash", "agent", "revoked_at", "created_at"];
 
 impl Pass<'_> {
     /// Processes the look-up of a key.
-    pub(crate) fn key_lookup(&mut self, kind: KeyKind, lookup: String, mut answers: Answers) {
+    pub(crate) fn key_lookup(&mut self, kind: KeyRecordKind, lookup: String, mut answers: Answers) {
         // Announced, and expired between the scan and the read.
         let Some(text) = answers.text() else { return };
         let owner = match kind {
-            KeyKind::Virtual => VirtualKeyOwner::parse(&text).map(|owner| {
+            KeyRecordKind::Virtual => VirtualKeyOwner::parse(&text).map(|owner| {
                 let account = AccountKeys::new(owner.account());
                 let agent = Some(owner.agent().to_owned());
                 (account.virtual_key(owner.key_id()), account, agent)
             }),
-            KeyKind::Api => ApiKeyOwner::parse(&text).map(|owner| {
+            KeyRecordKind::Api => ApiKeyOwner::parse(&text).map(|owner| {
                 let account = AccountKeys::new(&owner.account);
                 (account.api_key(&owner.key_id), account, None)
             }),

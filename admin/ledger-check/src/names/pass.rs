@@ -1,6 +1,6 @@
 //! Reading and comparing numbers, ids and keys.
 
-use super::{KeyKind, LookupContent, NamedRecord, called};
+use super::{KeyRecordKind, LookupContent, NamedRecord, called};
 use crate::book::AccountMode;
 use crate::drive::{BATCH, Job, drive};
 use crate::pass::Pass;
@@ -52,7 +52,7 @@ impl Pass<'_> {
     /// Processes the record of an issued key: the look-up of its hash names it until it is revoked.
     pub(crate) fn named_key(
         &mut self,
-        kind: KeyKind,
+        kind: KeyRecordKind,
         (account, id, record): (&str, &str, String),
         mut answers: Answers,
     ) {
@@ -65,11 +65,11 @@ impl Pass<'_> {
             return self.add_violation(Invariant::Names, &[&record], "it has no hash of its secret");
         };
         let (lookup, content) = match kind {
-            KeyKind::Virtual => {
+            KeyRecordKind::Virtual => {
                 let owner = VirtualKeyOwner::new(account, &agent.unwrap_or_default(), id);
                 (keys::virtual_key_lookup(&hash), owner.as_stored().to_owned())
             }
-            KeyKind::Api => {
+            KeyRecordKind::Api => {
                 let owner = ApiKeyOwner {
                     account: account.to_owned(),
                     key_id: id.to_owned(),

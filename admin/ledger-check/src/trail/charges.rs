@@ -29,11 +29,11 @@ const UNNAMED: &str = IdKind::Request.prefix();
 const UNRECORDED_MAX: usize = 1_000;
 
 /// Nano-USD by day or month. A sum is negative if it has a correction without the charge.
-type Sums = BTreeMap<u64, i128>;
+type PeriodSums = BTreeMap<u64, i128>;
 
 /// An agent's record when the trail had `until` entries.
 #[derive(Debug, Default)]
-pub(super) struct Snapshot {
+pub(super) struct AgentSnapshot {
     pub(super) until: u64,
     pub(super) counters: Counters,
     /// Sum of its open holds.
@@ -68,9 +68,9 @@ impl RunSnapshot {
 /// Charges of an agent in the trail, up to its snapshot.
 #[derive(Debug, Default)]
 struct Charged {
-    snapshot: Snapshot,
-    days: Sums,
-    months: Sums,
+    snapshot: AgentSnapshot,
+    days: PeriodSums,
+    months: PeriodSums,
 }
 
 /// The charges of an account and mode.
@@ -80,7 +80,7 @@ pub(super) struct Charges {
     /// Runs by agent and id.
     runs: HashMap<String, HashMap<String, RunSnapshot>>,
     /// Charges of the whole account, up to `until`.
-    months: Sums,
+    months: PeriodSums,
     /// Number of entries when the account's record was read.
     until: u64,
     /// Runs without a record, by agent and id, and the number of their first entry. Only of calls and spends made since
@@ -95,7 +95,7 @@ pub(super) struct Charges {
 pub(super) type CounterMismatch = (String, String, String);
 
 /// Charge of one entry.
-struct Charge<'a> {
+struct EntryCharge<'a> {
     agent: &'a str,
     /// Time of the decision, in ms since 1970.
     made_ms: u64,
@@ -112,7 +112,7 @@ impl Charges {
     }
 
     /// Adds the record of an agent.
-    pub(super) fn add(&mut self, agent: String, snapshot: Snapshot) {
+    pub(super) fn add(&mut self, agent: String, snapshot: AgentSnapshot) {
         self.agents.entry(agent).or_default().snapshot = snapshot;
     }
 
@@ -129,9 +129,9 @@ impl Charges {
         let until = self.until;
         if !self.agents.contains_key(charge.agent) {
             // Its record was deleted, and its counters with it.
-            let snapshot = Snapshot {
+            let snapshot = AgentSnapshot {
                 until,
-                ..Snapshot::default()
+                ..AgentSnapshot::default()
             };
             self.add(charge.agent.to_owned(), snapshot);
         }
@@ -160,7 +160,7 @@ impl Charges {
         Ok(())
     }
 
-    fn charge<'a>(&mut self, entry: &'a Entry) -> Result<Option<Charge<'a>>, MissingField> {
+    fn charge<'a>(&mut self, entry: &'a Entry) -> Result<Option<EntryCharge<'a>>, MissingField> {
         let fields = EntryFields(entry);
         let agent = || entry.agent.as_deref().ok_or(MissingField);
         match entry.kind.as_str() {
@@ -177,7 +177,7 @@ impl Charges {
                 let kept = self.charged_while_kept(&entry.id, outcome, (period.day, charged));
                 let unread = (outcome == HoldOutcome::Corrected).then_some(i128::from(estimate));
                 let before = kept.or(unread).unwrap_or(0);
-                Ok(Some(Charge {
+                Ok(Some(EntryCharge {
                     agent: agent()?,
                     made_ms: made_at_ms(&entry.id).unwrap_or(0),
                     run: fields.text("runId").ok(),
@@ -185,7 +185,7 @@ impl Charges {
                     nanos: charged - before,
                 }))
             }
-            "spend.requested" | "spend.approved" if fields.is_settled() => Ok(Some(Charge {
+            "spend.requested" | "spend.approved" if fields.is_settled() => Ok(Some(EntryCharge {
                 agent: agent()?,
                 made_ms: entry.at_ms,
                 run: fields.text("runId").ok(),
@@ -223,7 +223,7 @@ impl Charges {
     pub(super) fn agents_differ(&self, today: Period) -> Vec<CounterMismatch> {
         let mut all = Vec::new();
         for (name, agent) in &self.agents {
-            let Snapshot {
+            let AgentSnapshot {
                 until,
                 counters,
                 held,
@@ -264,7 +264,7 @@ impl Charges {
     /// Returns the months whose tracked USD differs from the trail. The months of the open holds are unknown, so each
     /// amount between none and all of them is accepted. The current month, in which calls begin and end, is not
     /// compared here: its agents are, and add up to their account. Returns field, difference and fault.
-    pub(super) fn account_differs(&self, tracked: &Sums, today: Period) -> Vec<(String, i128, String)> {
+    pub(super) fn account_differs(&self, tracked: &PeriodSums, today: Period) -> Vec<(String, i128, String)> {
         let held = self.held();
         let mut wrong = Vec::new();
         for (month, says, sum) in both(tracked, &self.months) {
@@ -284,7 +284,7 @@ impl Charges {
 /// its sum, and together they must exceed their sums by exactly `held`.
 fn differ(
     (letter, until): (char, u64),
-    (counters, sums): (&Sums, &Sums),
+    (counters, sums): (&PeriodSums, &PeriodSums),
     held: i128,
     is_kept: impl Fn(u64) -> bool,
 ) -> Vec<(String, String)> {
@@ -315,8 +315,8 @@ fn detail(says: i128, sum: i128, until: u64, held: &str) -> String {
 }
 
 /// Returns each period of either side, with both numbers.
-fn both<'a>(counters: &'a Sums, sums: &'a Sums) -> impl Iterator<Item = (u64, i128, i128)> + 'a {
-    let number = |side: &Sums, period: u64| side.get(&period).copied().unwrap_or(0);
+fn both<'a>(counters: &'a PeriodSums, sums: &'a PeriodSums) -> impl Iterator<Item = (u64, i128, i128)> + 'a {
+    let number = |side: &PeriodSums, period: u64| side.get(&period).copied().unwrap_or(0);
     let only = sums.keys().filter(|period| !counters.contains_key(period));
     let mut periods: Vec<u64> = counters.keys().chain(only).copied().collect();
     periods.sort_unstable();

@@ -56,7 +56,7 @@ pub(super) struct MissingField;
 
 /// Reads the legs of entries.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct LegReader {
     /// Numbers of the wallets of this account and mode, including closed ones.
     own: HashSet<u64>,
     /// Numbers of the closed ones.
@@ -108,7 +108,7 @@ impl<'a> EntryFields<'a> {
     }
 }
 
-impl Reader {
+impl LegReader {
     pub(super) fn new(own: HashSet<u64>, closed: HashSet<u64>) -> Self {
         Self {
             own,

@@ -148,7 +148,7 @@ impl Unmatched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trail::legs::Reader;
+    use crate::trail::legs::LegReader;
     use domain::entry::Entry;
     use domain::money::Nanos;
 
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn mismatches(entries: &[Entry], transactions: Vec<Transaction>) -> Vec<LegMismatch> {
-        let mut reader = Reader::new([USER, 6, 7, 8].into(), [6].into());
+        let mut reader = LegReader::new([USER, 6, 7, 8].into(), [6].into());
         let mut matching = Unmatched::new(Some(USER));
         let mut lines = (1..).zip(transactions).collect::<VecDeque<_>>();
         for entry in entries {

@@ -1,6 +1,6 @@
 //! Collecting and counting transfers.
 
-use super::Waiting;
+use super::WaitingTransfer;
 use crate::book::AccountMode;
 use crate::pass::Pass;
 use crate::reconcile::{Comparison, Side};
@@ -12,7 +12,7 @@ impl Pass<'_> {
     /// Collects a row whose money had not arrived at the cut.
     pub(crate) fn waiting_transfer(&mut self, account_mode: AccountMode, row: &Transit) {
         if let Some(credit) = &row.credit {
-            self.transfers.waiting.push(Waiting {
+            self.transfers.waiting.push(WaitingTransfer {
                 from: credit.counterparty.clone(),
                 to_account: row.to_account.clone(),
                 mode: account_mode.mode,

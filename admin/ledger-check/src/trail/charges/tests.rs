@@ -35,7 +35,7 @@ fn charges(entries: &[Entry], days: &[(u64, i128)], held: u64) -> Charges {
     }
     let mut charges = Charges::default();
     charges.set_until(100, TODAY.day * DAY_MS);
-    let snapshot = Snapshot {
+    let snapshot = AgentSnapshot {
         until: 100,
         counters,
         held,
@@ -223,7 +223,7 @@ fn a_bounded_number_of_runs_without_a_record_is_remembered() {
 fn the_account_is_the_sum_and_at_most_what_is_held_beyond() {
     let day = TODAY.day;
     let charges = charges(&[spend(1, 5, day), spend(2, 7, day - 30)], &[], 20);
-    let tracked = |october: i128, november: i128| Sums::from([(202_610, october), (202_611, november)]);
+    let tracked = |october: i128, november: i128| PeriodSums::from([(202_610, october), (202_611, november)]);
     for (october, november) in [(7, 5), (27, 5), (7, 0)] {
         assert_eq!(charges.account_differs(&tracked(october, november), TODAY), []);
     }
