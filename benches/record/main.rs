@@ -11,7 +11,7 @@ use futures::TryStreamExt;
 use gate_bench::lines::line;
 use gate_bench::published::{self, Places, circumstances};
 use harness::{Redis, Seed, SeedAccount, Store};
-use history::export::Export;
+use history::export::TrailExport;
 use settings::load_from;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -131,7 +131,7 @@ async fn run(options: &Options) -> Outcome<String> {
 
     let path = dir.path().join("export.jsonl");
     let began = Instant::now();
-    let export = Export {
+    let export = TrailExport {
         store: store.clone(),
         archive,
         realm: account.keys.live(),

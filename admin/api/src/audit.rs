@@ -18,7 +18,7 @@ use endpoint::{
     Answer, Code, Paging, Problem, Reply, TimeRange, has_offset, operations, require_agent_id, whole_number,
 };
 use futures::TryStreamExt;
-use history::export::{CONTENT_TYPE, Export, ExportError};
+use history::export::{CONTENT_TYPE, ExportError, TrailExport};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -126,7 +126,7 @@ pub async fn export(call: Call) -> Answer {
     let realm = call.realm();
     let (account, mode) = (realm.account().to_owned(), realm.mode());
     let name = format!("audit_{account}_{mode}.jsonl");
-    let export = Export {
+    let export = TrailExport {
         store: call.state.store.clone(),
         archive: Arc::clone(&call.state.archive),
         realm,

@@ -4,7 +4,7 @@
 mod draft;
 mod opened;
 
-pub use draft::{Built, Draft};
+pub use draft::{BuiltSegment, Draft};
 pub use opened::{Segment, decompress};
 
 use serde::{Deserialize, Serialize};

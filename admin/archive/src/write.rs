@@ -3,7 +3,7 @@
 //! removes the entries, if they are still the oldest. An interrupted attempt leaves objects that the next attempt
 //! finds; no entry is lost or stored twice.
 
-use super::segment::{Built, Draft};
+use super::segment::{BuiltSegment, Draft};
 use crate::handle::{Archive, damaged, failed};
 use sha2::{Digest, Sha256};
 use store::StoreError;
@@ -41,7 +41,7 @@ impl Archive {
         self.let_go(chain, &built).await
     }
 
-    async fn let_go(&self, chain: &Chain<'_>, built: &Built) -> Result<u64, StoreError> {
+    async fn let_go(&self, chain: &Chain<'_>, built: &BuiltSegment) -> Result<u64, StoreError> {
         let text = serde_json::to_string(&built.descriptor).map_err(failed)?;
         let archived = ArchivedEntries {
             first: built.descriptor.first,
@@ -101,7 +101,11 @@ impl Archive {
 
 /// Returns the segment that all archivers write: `built`, or the one that another archiver claimed earlier. `None` if
 /// its entries have left the store, or if the claim changes meanwhile.
-async fn claimed(chain: &Chain<'_>, before: ChainHead, built: Built) -> Result<Option<Built>, StoreError> {
+async fn claimed(
+    chain: &Chain<'_>,
+    before: ChainHead,
+    built: BuiltSegment,
+) -> Result<Option<BuiltSegment>, StoreError> {
     let (first, last) = (built.descriptor.first, built.descriptor.last);
     let Some(agreed) = chain.claim_segment(first, last, None).await? else {
         return Ok(None);
@@ -125,7 +129,7 @@ async fn build(
     before: ChainHead,
     last: u64,
     entries_max: usize,
-) -> Result<Option<Built>, StoreError> {
+) -> Result<Option<BuiltSegment>, StoreError> {
     let draft = draft(chain, before, last, entries_max).await?;
     let realm = chain.realm().clone();
     let building = tokio::task::spawn_blocking(move || draft.build(&realm)).await;

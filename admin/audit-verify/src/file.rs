@@ -19,13 +19,13 @@ const LINE_MAX: u64 = 16 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The lines of an export.
-struct Lines<R> {
+struct ExportLines<R> {
     reader: R,
     line: Vec<u8>,
     first: bool,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> ExportLines<R> {
     const fn new(reader: R) -> Self {
         Self {
             reader,
@@ -63,7 +63,7 @@ impl<R: BufRead> Lines<R> {
 /// # Errors
 /// An error of the file system.
 pub fn verify(reader: impl BufRead, verifier: &mut ChainVerifier) -> io::Result<Option<Broken>> {
-    let mut lines = Lines::new(reader);
+    let mut lines = ExportLines::new(reader);
     while let Some(line) = lines.next()? {
         if let Err(broken) = verifier.step(line) {
             return Ok(Some(broken));
@@ -133,7 +133,7 @@ pub async fn first_difference(
     after: u64,
     trail: &Trail<'_>,
 ) -> Result<Option<u64>, ExportReadError> {
-    let mut lines = Lines::new(reader);
+    let mut lines = ExportLines::new(reader);
     let mut verifier = ChainVerifier::starting_after(after);
     let mut stored = VecDeque::new();
     while let Some(line) = lines.next()? {

@@ -21,7 +21,7 @@ pub(super) struct Lists {
 
 /// Result of the comparison.
 #[derive(Debug, Default)]
-pub(super) struct Listed {
+pub(super) struct ListsComparison {
     pub(super) broken: Option<Broken>,
     pub(super) warning: Option<&'static str>,
 }
@@ -43,8 +43,8 @@ impl Lists {
     }
 
     /// Compares all lists, up to entry `end`, with the counts up to there.
-    pub(super) async fn compare(&self, chain: &Chain<'_>, end: u64) -> Result<Listed, StoreError> {
-        let mut listed = Listed::default();
+    pub(super) async fn compare(&self, chain: &Chain<'_>, end: u64) -> Result<ListsComparison, StoreError> {
+        let mut listed = ListsComparison::default();
         if self.full {
             listed.warning = Some("not all lists by agent and type were compared: there are too many.");
         }

@@ -25,7 +25,7 @@ pub enum ExportError {
 
 /// The entries to export.
 #[derive(Debug, Clone)]
-pub struct Export {
+pub struct TrailExport {
     /// Store with the newer entries.
     pub store: Store,
     /// Archive with the older entries.
@@ -40,13 +40,13 @@ pub struct Export {
 
 /// Progress of an export.
 struct Written {
-    export: Export,
+    export: TrailExport,
     last: u64,
     /// Hash of the last entry; `None` before the first.
     hash: Option<[u8; 32]>,
 }
 
-impl Export {
+impl TrailExport {
     /// Returns the lines, some hundred in each chunk. An error is the last item.
     pub fn lines(self) -> impl Stream<Item = Result<Bytes, ExportError>> + Send + 'static {
         let last = self.after;
@@ -65,7 +65,7 @@ impl Export {
 impl Written {
     /// Returns the next chunk; `None` at the end.
     async fn next(&mut self) -> Result<Option<Bytes>, ExportError> {
-        let Export {
+        let TrailExport {
             store,
             archive,
             realm,

@@ -80,7 +80,7 @@ impl<'a> Intents<'a> {
         }
         for _ in 0..ATTEMPTS {
             let segments = self.segments().await?;
-            let part = listing::Listing::new(self, (index, texts), page.limit, &segments)
+            let part = listing::IntentListing::new(self, (index, texts), page.limit, &segments)
                 .page(page.start)
                 .await;
             // Intents that were archived meanwhile would be missing from the page.

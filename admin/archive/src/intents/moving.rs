@@ -2,7 +2,7 @@
 //! is written and read back; then one script removes all its intents. Intents that must stay do not block others: each
 //! step continues after those that the previous step examined.
 
-use super::segment::Built;
+use super::segment::BuiltIntents;
 use crate::handle::Archive;
 use domain::intent::{IntentKind, IntentState};
 use std::collections::{HashMap, HashSet};
@@ -34,12 +34,12 @@ pub struct Age {
     pub gather_ms: u64,
 }
 
-type Fields = HashMap<String, String>;
+type IntentFields = HashMap<String, String>;
 
 /// Intents for a segment.
 #[derive(Debug, Default)]
-struct Chosen {
-    records: Vec<(IntentRecord, Fields)>,
+struct ChosenIntents {
+    records: Vec<(IntentRecord, IntentFields)>,
     ids: HashSet<String>,
     content: usize,
     /// List elements that the script passes to remove them.
@@ -83,7 +83,7 @@ impl Archive {
         let failed = |error: String| StoreError::Archive(error);
         let (owned, records) = (realm.clone(), chosen.records);
         let building = tokio::task::spawn_blocking(move || {
-            let built = Built::from_records(&owned, before, &records);
+            let built = BuiltIntents::from_records(&owned, before, &records);
             (built, records)
         });
         let (built, records) = building.await.map_err(|error| failed(error.to_string()))?;
@@ -114,8 +114,13 @@ impl Archive {
 }
 
 /// Chooses the oldest movable intents after the first `from`. Also returns the number that the next step skips.
-async fn choose(store: &Store, realm: &Realm, age: Age, from: usize) -> Result<(Chosen, usize), StoreError> {
-    let mut chosen = Chosen::default();
+async fn choose(
+    store: &Store,
+    realm: &Realm,
+    age: Age,
+    from: usize,
+) -> Result<(ChosenIntents, usize), StoreError> {
+    let mut chosen = ChosenIntents::default();
     let (mut skip, mut count) = (from, READ_FIRST);
     while skip < from + SCANNED_MAX {
         let read = IntentRecord::oldest(store, realm, (skip, count)).await?;
@@ -162,7 +167,7 @@ impl Age {
     }
 }
 
-impl Chosen {
+impl ChosenIntents {
     /// Returns whether the intent is final and none of its escrow's money waits.
     async fn is_movable(&mut self, store: &Store, record: &IntentRecord) -> Result<bool, StoreError> {
         if record.state == IntentState::PendingApproval
@@ -187,7 +192,7 @@ impl Chosen {
 
     /// Adds an intent with `passed` others before it in its lists, unless there is no room. An intent with too many
     /// others before it stays until those have been removed.
-    fn add(&mut self, record: IntentRecord, fields: Fields, passed: Option<usize>) -> AddOutcome {
+    fn add(&mut self, record: IntentRecord, fields: IntentFields, passed: Option<usize>) -> AddOutcome {
         let Some(passed) = passed else {
             self.too_far += 1;
             return if self.too_far < TOO_FAR_MAX {

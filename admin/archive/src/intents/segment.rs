@@ -42,7 +42,7 @@ pub struct IntentsDescriptor {
 
 /// The manifest stored together with a segment.
 #[derive(Debug, Serialize)]
-struct Manifest<'a> {
+struct IntentsManifest<'a> {
     version: u32,
     account: &'a str,
     mode: &'a str,
@@ -51,7 +51,7 @@ struct Manifest<'a> {
 
 /// A segment to be written.
 #[derive(Debug)]
-pub(super) struct Built {
+pub(super) struct BuiltIntents {
     pub(super) descriptor: IntentsDescriptor,
     pub(super) segment: Vec<u8>,
     pub(super) manifest: Vec<u8>,
@@ -98,7 +98,7 @@ impl IntentsDescriptor {
     }
 }
 
-impl Built {
+impl BuiltIntents {
     /// Builds the segment after the one that ends with the intent number `before`. The same records yield the same
     /// bytes.
     ///
@@ -136,7 +136,7 @@ impl Built {
             counts,
             ids: tails.concat(),
         };
-        let manifest = serde_json::to_vec(&Manifest {
+        let manifest = serde_json::to_vec(&IntentsManifest {
             version: VERSION,
             account: realm.account(),
             mode: realm.mode().as_str(),

@@ -33,7 +33,7 @@ pub struct Draft {
 
 /// A segment with its descriptor and manifest.
 #[derive(Debug)]
-pub struct Built {
+pub struct BuiltSegment {
     /// Description that the store keeps: ranges of numbers and times, and hashes.
     pub descriptor: Descriptor,
     /// The bytes to store: entries, hashes and index.
@@ -113,7 +113,7 @@ impl Draft {
     ///
     /// # Errors
     /// It cannot be compressed or written as JSON.
-    pub fn build(mut self, realm: &Realm) -> std::io::Result<Option<Built>> {
+    pub fn build(mut self, realm: &Realm) -> std::io::Result<Option<BuiltSegment>> {
         let Some(hash) = self.hash else { return Ok(None) };
         let segment = zstd::encode_all(self.text.as_bytes(), LEVEL)?;
         self.decisions.sort_unstable();
@@ -142,7 +142,7 @@ impl Draft {
         let manifest = Manifest::new(realm, &descriptor, self.decisions.concat());
         let manifest = serde_json::to_vec(&manifest)?;
         descriptor.manifest = hex::encode(Sha256::digest(&manifest));
-        Ok(Some(Built {
+        Ok(Some(BuiltSegment {
             descriptor,
             segment,
             manifest,

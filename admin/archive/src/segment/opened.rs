@@ -15,7 +15,7 @@ use store::audit::decisions;
 /// The parsed fields of a line.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Line<'a> {
+pub(super) struct EntryLine<'a> {
     pub(super) seq: u64,
     #[serde(borrow)]
     pub(super) id: Cow<'a, str>,
@@ -35,14 +35,14 @@ pub(super) struct Line<'a> {
 pub struct Segment {
     first: u64,
     text: String,
-    rows: Vec<Row>,
+    rows: Vec<SegmentEntry>,
     /// The names of its agents and types, to which rows refer by number.
     names: HashMap<String, usize>,
 }
 
 /// One entry of the segment.
 #[derive(Debug)]
-struct Row {
+struct SegmentEntry {
     start: usize,
     end: usize,
     at_ms: u64,
@@ -86,10 +86,10 @@ impl Segment {
         Ok(segment)
     }
 
-    fn row(&mut self, line: &Line<'_>, start: usize, end: usize) -> Option<Row> {
+    fn row(&mut self, line: &EntryLine<'_>, start: usize, end: usize) -> Option<SegmentEntry> {
         let mut hash = [0; 32];
         hex::decode_to_slice(line.hash.as_ref(), &mut hash).ok()?;
-        Some(Row {
+        Some(SegmentEntry {
             start,
             end,
             at_ms: ms_from_iso(&line.at)?,
@@ -134,7 +134,7 @@ impl Segment {
     }
 
     /// Returns the rows that match, oldest first, with the numbers of their entries.
-    fn rows_matching(&self, filter: EntryFilter<'_>) -> Vec<(u64, &Row)> {
+    fn rows_matching(&self, filter: EntryFilter<'_>) -> Vec<(u64, &SegmentEntry)> {
         let number = |name: Option<&str>| name.map(|name| self.names.get(name).copied());
         let (agent, kind) = (number(filter.agent), number(filter.kind));
         let rows = (self.first..).zip(&self.rows);
@@ -158,11 +158,11 @@ impl Segment {
 
     /// Returns its approximate size in memory, in bytes.
     pub fn weight(&self) -> u64 {
-        let rows = self.rows.len() * size_of::<Row>();
+        let rows = self.rows.len() * size_of::<SegmentEntry>();
         (self.text.len() + rows) as u64
     }
 
-    fn sealed(&self, row: &Row) -> Sealed {
+    fn sealed(&self, row: &SegmentEntry) -> Sealed {
         let json = self.text.get(row.start..row.end).unwrap_or_default();
         Sealed {
             json: json.to_owned(),
@@ -172,7 +172,7 @@ impl Segment {
 }
 
 /// The record of the decision that an entry is about, if it is about one; `None` when it makes no sense.
-pub(super) fn decision(line: &Line<'_>, json: &str) -> Option<Option<String>> {
+pub(super) fn decision(line: &EntryLine<'_>, json: &str) -> Option<Option<String>> {
     let is_window = line.kind == denial_window::KIND;
     let window = is_window.then(|| Entry::from_json(json));
     let id = match &window {
@@ -182,7 +182,7 @@ pub(super) fn decision(line: &Line<'_>, json: &str) -> Option<Option<String>> {
     Some(decisions::archived_record(id, line.seq))
 }
 
-pub(super) fn read(line: &str) -> Option<Line<'_>> {
+pub(super) fn read(line: &str) -> Option<EntryLine<'_>> {
     serde_json::from_str(line).ok()
 }
 

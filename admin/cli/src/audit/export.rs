@@ -62,7 +62,7 @@ impl ExportArgs {
                 head.map_err(unsigned)?
             }
         };
-        let lines = export::Export {
+        let lines = export::TrailExport {
             store: context.store.clone(),
             archive: Arc::new(archive),
             realm: realm.clone(),
@@ -117,7 +117,7 @@ impl ExportIncomplete {
 }
 
 /// Writes a file, which appears only when it is complete. A device, pipe or socket is written directly.
-async fn write_to(file: &Path, lines: export::Export) -> Result<(), CommandFailure> {
+async fn write_to(file: &Path, lines: export::TrailExport) -> Result<(), CommandFailure> {
     let is_no_file = std::fs::metadata(file).is_ok_and(|found| !found.is_file());
     if is_no_file {
         let out = File::options().write(true).open(file);
@@ -150,7 +150,7 @@ fn end_of_links(file: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::InvalidInput.into())
 }
 
-async fn write(mut out: impl Write, lines: export::Export) -> Result<(), ExportIncomplete> {
+async fn write(mut out: impl Write, lines: export::TrailExport) -> Result<(), ExportIncomplete> {
     let mut lines = std::pin::pin!(lines.lines());
     while let Some(chunk) = lines.try_next().await.map_err(ExportIncomplete::Trail)? {
         out.write_all(&chunk).map_err(ExportIncomplete::Out)?;

@@ -2,7 +2,7 @@
 //! listed yet; those in the store; the rest of the archive.
 
 use super::Intents;
-use super::position::{Archived, Live, Position};
+use super::position::{ArchivedPosition, IntentsPosition, LivePosition};
 use archive::intents::{IntentSegments, IntentsDescriptor};
 use std::sync::Arc;
 use store::StoreError;
@@ -15,7 +15,7 @@ use store::page::{Page, PageStart};
 const DRAINED_MAX: usize = 20;
 
 /// A page under construction.
-pub(super) struct Listing<'a> {
+pub(super) struct IntentListing<'a> {
     intents: &'a Intents<'a>,
     index: IntentIndex<'a>,
     texts: IntentTexts,
@@ -24,7 +24,7 @@ pub(super) struct Listing<'a> {
     records: Vec<IntentRecord>,
 }
 
-impl<'a> Listing<'a> {
+impl<'a> IntentListing<'a> {
     pub(super) fn new(
         intents: &'a Intents<'a>,
         (index, texts): (IntentIndex<'a>, IntentTexts),
@@ -44,9 +44,9 @@ impl<'a> Listing<'a> {
     pub(super) async fn page(mut self, start: PageStart<'_>) -> Result<Page<IntentRecord>, StoreError> {
         let (live, next) = match start {
             PageStart::Offset(offset) => self.take_from_offset(offset as u64).await?,
-            PageStart::After(text) => match Position::parse(text)? {
-                Position::Live(live) => self.take_after_live(live).await?,
-                Position::Archived(archived) => {
+            PageStart::After(text) => match IntentsPosition::parse(text)? {
+                IntentsPosition::Live(live) => self.take_after_live(live).await?,
+                IntentsPosition::Archived(archived) => {
                     let live = self.newest(0, 0).await?.total;
                     (live, self.take_archived(Some(archived)).await?)
                 }
@@ -84,7 +84,7 @@ impl<'a> Listing<'a> {
     }
 
     /// Adds intents from an offset on. Returns how many the store has, and where the page ended.
-    async fn take_from_offset(&mut self, offset: u64) -> Result<(u64, Option<Position>), StoreError> {
+    async fn take_from_offset(&mut self, offset: u64) -> Result<(u64, Option<IntentsPosition>), StoreError> {
         let listed = self.newest(offset, self.limit).await?;
         let total = listed.total;
         if listed.goes_on {
@@ -98,12 +98,15 @@ impl<'a> Listing<'a> {
     }
 
     /// Like [`take_from_offset`](Self::take_from_offset), after an intent in the store.
-    async fn take_after_live(&mut self, live: Live) -> Result<(u64, Option<Position>), StoreError> {
+    async fn take_after_live(
+        &mut self,
+        live: LivePosition,
+    ) -> Result<(u64, Option<IntentsPosition>), StoreError> {
         let live = match self.drain(live).await? {
-            Drained::All(live) => live,
-            Drained::Some(live) => {
+            DrainedIntents::All(live) => live,
+            DrainedIntents::Some(live) => {
                 let total = self.newest(0, 0).await?.total;
-                return Ok((total, Some(Position::Live(live))));
+                return Ok((total, Some(IntentsPosition::Live(live))));
             }
         };
         let listed = IntentRecord::older(
@@ -117,7 +120,7 @@ impl<'a> Listing<'a> {
         let total = listed.total;
         if listed.goes_on {
             let next = match listed.records.is_empty() {
-                true => Some(Position::Live(live)),
+                true => Some(IntentsPosition::Live(live)),
                 false => self.take_live(listed, live.archived, live.drained),
             };
             return Ok((total, next));
@@ -125,7 +128,7 @@ impl<'a> Listing<'a> {
         self.records.extend(listed.records);
         let mut newest_first = self.segments.iter().rev();
         let from = newest_first.find(|segment| segment.last <= live.archived);
-        let from = from.map(|segment| Archived {
+        let from = from.map(|segment| ArchivedPosition {
             first: segment.first,
             skip: 0,
         });
@@ -133,20 +136,20 @@ impl<'a> Listing<'a> {
     }
 
     /// Adds intents of the store, which has more after them.
-    fn take_live(&mut self, listed: IntentPage, archived: u64, drained: u64) -> Option<Position> {
+    fn take_live(&mut self, listed: IntentPage, archived: u64, drained: u64) -> Option<IntentsPosition> {
         let last = listed.records.last()?;
-        let live = Live {
+        let live = LivePosition {
             position: last.position_in(self.index),
             archived,
             drained,
             skip: 0,
         };
         self.records.extend(listed.records);
-        Some(Position::Live(live))
+        Some(IntentsPosition::Live(live))
     }
 
     /// Adds the intents that moved to the archive since the previous page, and were positioned after it.
-    async fn drain(&mut self, mut live: Live) -> Result<Drained, StoreError> {
+    async fn drain(&mut self, mut live: LivePosition) -> Result<DrainedIntents, StoreError> {
         let fresh: Vec<_> = self
             .segments
             .iter()
@@ -155,7 +158,7 @@ impl<'a> Listing<'a> {
             .collect();
         for (at, segment) in fresh.iter().enumerate() {
             if at == DRAINED_MAX || self.room() == 0 {
-                return Ok(Drained::Some(live));
+                return Ok(DrainedIntents::Some(live));
             }
             let listed = self.older_in(segment, live.position).await?;
             let rest = listed
@@ -169,11 +172,11 @@ impl<'a> Listing<'a> {
                 live.skip += 1;
             }
             if rest.peek().is_some() {
-                return Ok(Drained::Some(live));
+                return Ok(DrainedIntents::Some(live));
             }
             (live.drained, live.skip) = (segment.last, 0);
         }
-        Ok(Drained::All(live))
+        Ok(DrainedIntents::All(live))
     }
 
     /// Returns the intents of a segment that were after a position in the list.
@@ -192,13 +195,13 @@ impl<'a> Listing<'a> {
     }
 
     /// Returns the position in the archive after its first `skip` intents.
-    fn skipped(&self, skip: u64) -> Option<Archived> {
+    fn skipped(&self, skip: u64) -> Option<ArchivedPosition> {
         let mut skip = skip;
         for segment in self.segments.iter().rev() {
             let count = segment.count(self.index);
             if skip < count {
                 let first = segment.first;
-                return Some(Archived { first, skip });
+                return Some(ArchivedPosition { first, skip });
             }
             skip -= count;
         }
@@ -206,7 +209,10 @@ impl<'a> Listing<'a> {
     }
 
     /// Adds archived intents from a position on. Returns where the page ended.
-    async fn take_archived(&mut self, from: Option<Archived>) -> Result<Option<Position>, StoreError> {
+    async fn take_archived(
+        &mut self,
+        from: Option<ArchivedPosition>,
+    ) -> Result<Option<IntentsPosition>, StoreError> {
         let Some(from) = from else { return Ok(None) };
         let behind = self.segments.iter().rev();
         let segments = behind.skip_while(|segment| segment.first > from.first);
@@ -217,7 +223,7 @@ impl<'a> Listing<'a> {
                 continue;
             }
             if self.room() == 0 {
-                return Ok(Some(Position::Archived(Archived { first, skip })));
+                return Ok(Some(IntentsPosition::Archived(ArchivedPosition { first, skip })));
             }
             let opened = self.intents.open(&segment).await?;
             let listed = opened.newest(self.index).into_iter();
@@ -228,7 +234,7 @@ impl<'a> Listing<'a> {
             self.records.extend(listed.cloned());
             let skip = skip + (self.records.len() - before) as u64;
             if skip < segment.count(self.index) {
-                return Ok(Some(Position::Archived(Archived { first, skip })));
+                return Ok(Some(IntentsPosition::Archived(ArchivedPosition { first, skip })));
             }
         }
         Ok(None)
@@ -236,7 +242,7 @@ impl<'a> Listing<'a> {
 }
 
 /// Whether all intents that moved to the archive since the previous page were read, and where the next page starts.
-enum Drained {
-    All(Live),
-    Some(Live),
+enum DrainedIntents {
+    All(LivePosition),
+    Some(LivePosition),
 }

@@ -4,16 +4,16 @@ use store::StoreError;
 
 /// End of a page of intents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Position {
+pub(super) enum IntentsPosition {
     /// In the store.
-    Live(Live),
+    Live(LivePosition),
     /// In the archive.
-    Archived(Archived),
+    Archived(ArchivedPosition),
 }
 
 /// After an intent in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Live {
+pub(super) struct LivePosition {
     /// Position of that intent in the list.
     pub(super) position: u64,
     /// Number of archived intents when the first page was read. Those are read when the store has no more.
@@ -26,18 +26,18 @@ pub(super) struct Live {
 
 /// After some intents of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Archived {
+pub(super) struct ArchivedPosition {
     /// The number of the segment's first intent.
     pub(super) first: u64,
     /// Number of intents of the list in that segment that have been listed.
     pub(super) skip: u64,
 }
 
-impl Position {
+impl IntentsPosition {
     pub(super) fn text(&self) -> String {
         match self {
             Self::Live(live) => {
-                let Live {
+                let LivePosition {
                     position,
                     archived,
                     drained,
@@ -45,7 +45,7 @@ impl Position {
                 } = live;
                 format!("live {position} {archived} {drained} {skip}")
             }
-            Self::Archived(Archived { first, skip }) => format!("archive {first} {skip}"),
+            Self::Archived(ArchivedPosition { first, skip }) => format!("archive {first} {skip}"),
         }
     }
 
@@ -58,13 +58,13 @@ impl Position {
         let kind = words.next()?;
         let mut number = || words.next()?.parse().ok();
         let position = match kind {
-            "live" => Self::Live(Live {
+            "live" => Self::Live(LivePosition {
                 position: number()?,
                 archived: number()?,
                 drained: number()?,
                 skip: number()?,
             }),
-            "archive" => Self::Archived(Archived {
+            "archive" => Self::Archived(ArchivedPosition {
                 first: number()?,
                 skip: number()?,
             }),
@@ -80,15 +80,15 @@ mod tests {
 
     #[test]
     fn positions_are_read_back_and_nothing_else_is() {
-        let live = Position::Live(Live {
+        let live = IntentsPosition::Live(LivePosition {
             position: 7,
             archived: 200,
             drained: 400,
             skip: 3,
         });
-        let archived = Position::Archived(Archived { first: 201, skip: 5 });
+        let archived = IntentsPosition::Archived(ArchivedPosition { first: 201, skip: 5 });
         for position in [live, archived] {
-            assert_eq!(Position::parse(&position.text()).unwrap(), position);
+            assert_eq!(IntentsPosition::parse(&position.text()).unwrap(), position);
         }
         for bad in [
             "",
@@ -101,7 +101,7 @@ mod tests {
             "archive one 2",
             "tape 1 2",
         ] {
-            assert!(Position::parse(bad).is_err(), "{bad:?}");
+            assert!(IntentsPosition::parse(bad).is_err(), "{bad:?}");
         }
     }
 }

@@ -57,7 +57,7 @@ pub enum CallsPosition {
 
 /// Result of one step.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Step {
+pub struct CallsStep {
     /// The calls, newest first.
     pub calls: Vec<CallRecord>,
     /// Cost of the step, in entries that could have been read instead; at least one.
@@ -142,7 +142,7 @@ impl Trail<'_> {
         selection: &CallSelection<'_>,
         position: CallsPosition,
         most: usize,
-    ) -> Result<Step, StoreError> {
+    ) -> Result<CallsStep, StoreError> {
         let count = most.min(STEP_MAX);
         let before = match (position, selection.late) {
             (CallsPosition::Late(day, before), Some(late)) => {
@@ -158,7 +158,7 @@ impl Trail<'_> {
         let entries = self.call_entries(selection, before, count as u64).await?;
         let mut calls: Vec<CallRecord> = entries.found.iter().filter_map(CallRecord::from_entry).collect();
         self.unite(&mut calls).await?;
-        Ok(Step {
+        Ok(CallsStep {
             calls,
             cost: match entries.next.is_some() && entries.found.len() < count {
                 true => SHORT_STEP_COST,
@@ -177,7 +177,7 @@ impl Trail<'_> {
         late: LateCalls,
         position: (u64, u64),
         count: usize,
-    ) -> Result<Step, StoreError> {
+    ) -> Result<CallsStep, StoreError> {
         let LateNumbers { numbers, next } = self.chain.late(late.days, position, count as u64).await?;
         let entries = self.entries(&numbers).await?;
         let entries = entries
@@ -197,7 +197,7 @@ impl Trail<'_> {
             .filter_map(|entry| CallRecord::from_entry(&entry))
             .collect();
         self.unite(&mut calls).await?;
-        Ok(Step {
+        Ok(CallsStep {
             calls,
             cost: numbers.len().max(1),
             next: Some(next.map_or(CallsPosition::Below(u64::MAX), |(day, number)| {
