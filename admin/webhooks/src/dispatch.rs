@@ -10,7 +10,7 @@ use domain::entry::{Entry, Sealed};
 use domain::event;
 use domain::event::violations::{Group, Waiting};
 use history::trail::Trail;
-use row::{DELIVERIES_MAX, Read, Row, batches_of};
+use row::{DELIVERIES_MAX, ReadEntry, StepDeliveries, batches_of};
 use std::collections::{BTreeSet, VecDeque};
 use store::keys::Realm;
 use store::webhook::WebhookRecord;
@@ -39,7 +39,7 @@ struct Dispatcher<'a> {
     webhooks: &'a Webhooks,
     realm: &'a Realm,
     /// Entries after the cursor that were read but not dispatched.
-    ahead: VecDeque<Read>,
+    ahead: VecDeque<ReadEntry>,
 }
 
 /// Dispatches the events of the sealed entries of an account and mode.
@@ -123,7 +123,7 @@ impl Dispatcher<'_> {
             _ => WebhookRecord::all(store, self.realm).await?,
         };
         let tally = cursor.tally(store, self.realm, &groups).await?;
-        let row = Row::new(&self.ahead, tally, &webhooks);
+        let row = StepDeliveries::new(&self.ahead, tally, &webhooks);
         let dispatch = Dispatch {
             step: self.step(cursor, &row.batches),
             last: row.last,
@@ -191,12 +191,12 @@ impl Dispatcher<'_> {
 }
 
 /// Entries with their events.
-fn read_all(sealed: &[Sealed]) -> Result<VecDeque<Read>, StoreError> {
+fn read_all(sealed: &[Sealed]) -> Result<VecDeque<ReadEntry>, StoreError> {
     let read = |sealed: &Sealed| {
         let entry = Entry::from_json(&sealed.json);
         let entry = entry.ok_or_else(|| StoreError::unexpected("sealed entry"))?;
         let events = event::from_entry(&entry);
-        Ok(Read { entry, events })
+        Ok(ReadEntry { entry, events })
     };
     sealed.iter().map(read).collect()
 }

@@ -8,7 +8,7 @@ mod system;
 pub use system::System;
 
 use super::ip_policy;
-use super::target::{BadUrl, Receiver, Target};
+use super::target::{BadUrl, DeliveryTarget, ReceiverHost};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::net::{IpAddr, SocketAddr};
@@ -99,9 +99,9 @@ impl Resolver {
     /// Parses a URL.
     ///
     /// # Errors
-    /// [`BadUrl`] of [`Target::parse`].
-    pub fn target(&self, url: &str) -> Result<Target, BadUrl> {
-        Target::parse(url, self.allow_private)
+    /// [`BadUrl`] of [`DeliveryTarget::parse`].
+    pub fn target(&self, url: &str) -> Result<DeliveryTarget, BadUrl> {
+        DeliveryTarget::parse(url, self.allow_private)
     }
 
     /// Checks at registration whether deliveries of an account may go to a URL: parses it and looks up its addresses.
@@ -128,10 +128,14 @@ impl Resolver {
     ///
     /// # Errors
     /// [`Unresolved`]
-    pub async fn addresses(&self, account: &str, target: &Target) -> Result<Vec<SocketAddr>, Unresolved> {
+    pub async fn addresses(
+        &self,
+        account: &str,
+        target: &DeliveryTarget,
+    ) -> Result<Vec<SocketAddr>, Unresolved> {
         let (found, refusal) = match &target.host {
-            Receiver::Address(ip) => (vec![*ip], Unresolved::PrivateAddress),
-            Receiver::Name(name) => {
+            ReceiverHost::Address(ip) => (vec![*ip], Unresolved::PrivateAddress),
+            ReceiverHost::Name(name) => {
                 let PendingLookup { answer, begun } = self.lookup.lookup(account, name.as_ref());
                 let found = tokio::time::timeout(LOOKUP_TIMEOUT, answer).await;
                 let late = |_elapsed| match begun.load(Ordering::Relaxed) {

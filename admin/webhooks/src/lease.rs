@@ -32,7 +32,7 @@ const TAKE_EVERY: Duration = Duration::from_millis(200);
 
 /// Outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outcome {
+pub struct TurnOutcome {
     /// Whether the last attempt failed; `None` if there was none.
     pub failing: Option<bool>,
     /// Whether it ended with deliveries left.
@@ -62,7 +62,7 @@ struct LeasedWebhook<'a> {
     queue: VecDeque<TakenDelivery>,
     /// Numbers of the deliveries that are being attempted.
     in_flight: HashSet<String>,
-    outcome: Outcome,
+    outcome: TurnOutcome,
     /// Error with which the turn ends once all attempts have ended.
     failure: Option<StoreError>,
 }
@@ -91,7 +91,7 @@ pub async fn take(
     webhooks: &Webhooks,
     endpoint: WebhookLocation,
     stopping: &watch::Receiver<bool>,
-) -> Result<Outcome, StoreError> {
+) -> Result<TurnOutcome, StoreError> {
     let token = random_bytes::<8>().map_err(StoreError::unexpected)?;
     let lease = Lease {
         endpoint,
@@ -106,7 +106,7 @@ pub async fn take(
         taken_at: None,
         queue: VecDeque::new(),
         in_flight: HashSet::new(),
-        outcome: Outcome::default(),
+        outcome: TurnOutcome::default(),
         failure: None,
     };
     let mut attempts = FuturesUnordered::new();

@@ -11,7 +11,7 @@ mod exchange;
 mod failure;
 mod trust;
 
-pub use failure::Failure;
+pub use failure::AttemptFailure;
 
 use super::dns::{Refused, Resolver, System, Unresolved};
 use super::sign::{self, Secrets};
@@ -33,7 +33,7 @@ const AT_ADDRESS_MAX: usize = 16;
 
 /// A delivery to be sent.
 #[derive(Debug, Clone, Copy)]
-pub struct Message<'a> {
+pub struct OutgoingDelivery<'a> {
     /// Id of the event's account, `acct_…`.
     pub account: &'a str,
     /// The delivery's id, the same for every attempt.
@@ -107,7 +107,7 @@ impl Sender {
 
     /// Makes one attempt. It ends within `webhooks.timeout_ms`, whatever the receiver does, without the wait for a
     /// permit at its address, which ends at `begin_by`. `None` if there was no permit: nothing was sent.
-    pub async fn send(&self, url: &str, message: Message<'_>, begin_by: Instant) -> Option<Attempt> {
+    pub async fn send(&self, url: &str, message: OutgoingDelivery<'_>, begin_by: Instant) -> Option<Attempt> {
         let at_ms = now_ms();
         let began = Instant::now();
         let mut waited = Duration::ZERO;
@@ -116,7 +116,7 @@ impl Sender {
         let took = began.elapsed().saturating_sub(waited);
         let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let (code, excerpt, failure) = match answer {
-            Ok((status, excerpt)) => (Some(status), excerpt, Failure::from_status(status)),
+            Ok((status, excerpt)) => (Some(status), excerpt, AttemptFailure::from_status(status)),
             Err(failure) => (None, None, Some(failure)),
         };
         Some(Attempt {
@@ -134,20 +134,20 @@ impl Sender {
     async fn exchange(
         &self,
         url: &str,
-        message: Message<'_>,
+        message: OutgoingDelivery<'_>,
         at_ms: u64,
         (began, begin_by): (Instant, Instant),
         waited: &mut Duration,
-    ) -> Result<Option<(StatusCode, Option<String>)>, Failure> {
+    ) -> Result<Option<(StatusCode, Option<String>)>, AttemptFailure> {
         let timeout_ms = self.timeout_ms;
         let mut deadline = Deadline {
             at: began + Duration::from_millis(timeout_ms),
             timeout_ms,
         };
-        let late = |_elapsed| Failure::TimedOut(timeout_ms);
+        let late = |_elapsed| AttemptFailure::TimedOut(timeout_ms);
         let target = self.resolver.target(url)?;
         let headers = sign::headers(message.secrets, message.id, at_ms, message.body)
-            .map_err(|_| Failure::Unsendable)?;
+            .map_err(|_| AttemptFailure::Unsendable)?;
         let request = exchange::request(&target, headers, message.body.clone());
         let resolving = self.resolver.addresses(message.account, &target);
         let addresses = timeout_at(deadline.at, resolving).await.map_err(late)??;
@@ -167,7 +167,7 @@ impl Sender {
         let try_enter = |address| self.address_limiter.try_enter(message.account, address);
         let answering = async {
             let (stream, permit) = connect(&target, &addresses, &self.tls, (deadline, &try_enter)).await?;
-            Ok::<_, Failure>((exchange::answer(stream, request).await?, permit))
+            Ok::<_, AttemptFailure>((exchange::answer(stream, request).await?, permit))
         };
         let (answer, _permit_elsewhere) = timeout_at(deadline.at, answering).await.map_err(late)??;
         Ok(Some((answer.status(), answer.excerpt(deadline.at).await)))

@@ -25,11 +25,11 @@ pub struct BadUrl(pub(super) &'static str);
 
 /// Destination of deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct DeliveryTarget {
     /// Whether to use TLS.
     pub tls: bool,
     /// The host: resolved if it is a name, and compared with the certificate.
-    pub host: Receiver,
+    pub host: ReceiverHost,
     /// TCP port, by default that of the scheme.
     pub port: u16,
     /// The value of the `Host` header.
@@ -40,14 +40,14 @@ pub struct Target {
 
 /// The host of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Receiver {
+pub enum ReceiverHost {
     /// A literal address.
     Address(IpAddr),
     /// A name in ASCII, without a final dot.
     Name(DnsName<'static>),
 }
 
-impl Receiver {
+impl ReceiverHost {
     /// Returns the name or address that the receiver's certificate must contain.
     pub(crate) fn server_name(&self) -> ServerName<'static> {
         match self {
@@ -57,7 +57,7 @@ impl Receiver {
     }
 }
 
-impl Target {
+impl DeliveryTarget {
     /// Parses a URL. With `allow_private` this machine and private addresses are allowed (development).
     ///
     /// # Errors
@@ -66,9 +66,9 @@ impl Target {
         let url = read(text)?;
         let tls = url.scheme() == "https";
         let host = match url.host() {
-            Some(Host::Ipv4(ip)) => Receiver::Address(ip.into()),
-            Some(Host::Ipv6(ip)) => Receiver::Address(ip.into()),
-            Some(Host::Domain(name)) => Receiver::Name(name_of(name)?),
+            Some(Host::Ipv4(ip)) => ReceiverHost::Address(ip.into()),
+            Some(Host::Ipv6(ip)) => ReceiverHost::Address(ip.into()),
+            Some(Host::Domain(name)) => ReceiverHost::Name(name_of(name)?),
             None => return Err(BadUrl("have a host")),
         };
         if !allow_private {
@@ -134,11 +134,11 @@ fn name_of(name: &str) -> Result<DnsName<'static>, BadUrl> {
     Ok(name.to_owned())
 }
 
-fn require_public(host: &Receiver) -> Result<(), BadUrl> {
+fn require_public(host: &ReceiverHost) -> Result<(), BadUrl> {
     match host {
-        Receiver::Address(ip) if !ip_policy::is_public(*ip) => Err(BadUrl("not be a private address")),
-        Receiver::Name(name) if is_localhost(name.as_ref()) => Err(BadUrl("not name this machine")),
-        Receiver::Address(_) | Receiver::Name(_) => Ok(()),
+        ReceiverHost::Address(ip) if !ip_policy::is_public(*ip) => Err(BadUrl("not be a private address")),
+        ReceiverHost::Name(name) if is_localhost(name.as_ref()) => Err(BadUrl("not name this machine")),
+        ReceiverHost::Address(_) | ReceiverHost::Name(_) => Ok(()),
     }
 }
 

@@ -27,7 +27,7 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 use webhooks::Webhooks;
 use webhooks::hints::Hints;
-use webhooks::lease::{self, Outcome, farthest};
+use webhooks::lease::{self, TurnOutcome, farthest};
 
 /// Pause between two scans of the store.
 const SCAN_EVERY: Duration = Duration::from_millis(250);
@@ -249,7 +249,7 @@ fn begin(
     webhooks: &Arc<Webhooks>,
     stopping: &watch::Receiver<bool>,
     slots: &mut Slots,
-    turns: &mut JoinSet<Result<Outcome, StoreError>>,
+    turns: &mut JoinSet<Result<TurnOutcome, StoreError>>,
     queues: &mut Queues,
 ) {
     let mut checks = queues.checks();
@@ -267,7 +267,7 @@ fn begin(
 fn leave(
     webhooks: &Webhooks,
     slots: &mut Slots,
-    ended: Result<(Id, Result<Outcome, StoreError>), tokio::task::JoinError>,
+    ended: Result<(Id, Result<TurnOutcome, StoreError>), tokio::task::JoinError>,
 ) -> Option<WebhookLocation> {
     let (id, outcome) = match ended {
         Ok((id, outcome)) => (id, outcome),

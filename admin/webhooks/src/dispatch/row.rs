@@ -14,14 +14,14 @@ pub(super) const DELIVERIES_MAX: usize = 400;
 
 /// An entry that was read, and its events.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct ReadEntry {
     pub(super) entry: Entry,
     pub(super) events: Vec<Event>,
 }
 
 /// The entries of one step, and the deliveries of their events.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct StepDeliveries {
     /// Number of the last entry of the step; 0 if it is empty.
     pub(super) last: u64,
     /// Number of events that follow from these entries now.
@@ -32,10 +32,10 @@ pub(super) struct Row {
     pub(super) tally: Tally,
 }
 
-impl Row {
+impl StepDeliveries {
     /// Creates a step of as many entries as yield at most [`DELIVERIES_MAX`] deliveries, but at least one entry; and
     /// none of a later minute while violations wait for the end of this one.
-    pub(super) fn new(entries: &VecDeque<Read>, tally: Tally, webhooks: &[WebhookRecord]) -> Self {
+    pub(super) fn new(entries: &VecDeque<ReadEntry>, tally: Tally, webhooks: &[WebhookRecord]) -> Self {
         let mut row = Self {
             last: 0,
             events: 0,
@@ -44,7 +44,7 @@ impl Row {
             tally,
         };
         let mut made = 0;
-        for Read { entry, events } in entries {
+        for ReadEntry { entry, events } in entries {
             let most: usize = events
                 .iter()
                 .map(|event| {
@@ -154,19 +154,19 @@ mod tests {
         }
     }
 
-    fn read(seq: u64, at_ms: u64, events: &[EventName]) -> Read {
+    fn read(seq: u64, at_ms: u64, events: &[EventName]) -> ReadEntry {
         let line = format!("{seq} {at_ms} nonsense");
         let entry = Entry {
             at_ms,
             ..Entry::from_line(seq, line.as_bytes())
         };
-        Read {
+        ReadEntry {
             entry,
             events: events.iter().copied().map(event).collect(),
         }
     }
 
-    fn deliveries(row: &Row) -> usize {
+    fn deliveries(row: &StepDeliveries) -> usize {
         row.batches.iter().map(|batch| batch.deliveries.len()).sum()
     }
 
@@ -201,21 +201,21 @@ mod tests {
             .map(|n| webhook(&format!("wh_{n}"), EventName::ALL))
             .collect();
         let two = [EventName::AgentFrozen, EventName::WalletLowBalance];
-        let entries: VecDeque<Read> = (6..40).map(|seq| read(seq, 1, &two)).collect();
-        let row = Row::new(&entries, Tally::default(), &hooks);
+        let entries: VecDeque<ReadEntry> = (6..40).map(|seq| read(seq, 1, &two)).collect();
+        let row = StepDeliveries::new(&entries, Tally::default(), &hooks);
         assert_eq!((row.last, row.events, deliveries(&row)), (15, 20, 400));
         assert!(row.batches.iter().all(|batch| batch.deliveries.len() == 20));
-        let odd: VecDeque<Read> = std::iter::once(read(6, 1, &two[..1]))
+        let odd: VecDeque<ReadEntry> = std::iter::once(read(6, 1, &two[..1]))
             .chain((7..40).map(|seq| read(seq, 1, &two)))
             .collect();
-        let row = Row::new(&odd, Tally::default(), &hooks);
+        let row = StepDeliveries::new(&odd, Tally::default(), &hooks);
         assert_eq!(
             (row.last, deliveries(&row)),
             (15, 380),
             "not one more than there may be"
         );
-        let quiet: VecDeque<Read> = (6..8).map(|seq| read(seq, 1, &[])).collect();
-        let quiet = Row::new(&quiet, Tally::default(), &hooks);
+        let quiet: VecDeque<ReadEntry> = (6..8).map(|seq| read(seq, 1, &[])).collect();
+        let quiet = StepDeliveries::new(&quiet, Tally::default(), &hooks);
         assert_eq!((quiet.last, quiet.events, quiet.batches.len()), (7, 0, 0));
     }
 
@@ -223,17 +223,17 @@ mod tests {
     fn violations_beyond_the_first_ten_make_no_deliveries_and_the_next_minute_waits_for_them() {
         let hooks = [webhook("wh_1", EventName::ALL)];
         let violation = [EventName::PolicyViolation];
-        let entries: VecDeque<Read> = (6..506)
+        let entries: VecDeque<ReadEntry> = (6..506)
             .map(|seq| read(seq, if seq < 406 { 1 } else { MINUTE_MS }, &violation))
             .collect();
-        let row = Row::new(&entries, Tally::default(), &hooks);
+        let row = StepDeliveries::new(&entries, Tally::default(), &hooks);
         assert_eq!((row.last, row.events, row.coalesced), (405, AT_ONCE_MAX, 390));
         assert_eq!(deliveries(&row), 10);
         assert!(row.tally.minute.waits);
-        let few: VecDeque<Read> = (6..26)
+        let few: VecDeque<ReadEntry> = (6..26)
             .map(|seq| read(seq, if seq < 16 { 1 } else { MINUTE_MS }, &violation))
             .collect();
-        let row = Row::new(&few, Tally::default(), &hooks);
+        let row = StepDeliveries::new(&few, Tally::default(), &hooks);
         assert_eq!((row.last, row.events, row.coalesced), (25, 20, 0));
         assert_eq!((row.tally.minute.number, row.tally.begun), (1, true));
     }

@@ -26,26 +26,26 @@ const SHARES: usize = 8;
 /// The operating system's resolver.
 #[derive(Debug, Clone)]
 pub struct System {
-    under_way: UnderWay,
+    under_way: Lookups,
     /// The threads, and how many one account may have.
     threads: Shares,
 }
 
 /// The look-ups in progress, by account.
-type UnderWay = Arc<Mutex<HashMap<String, Account>>>;
+type Lookups = Arc<Mutex<HashMap<String, AccountLookups>>>;
 
 #[derive(Debug, Default)]
-struct Account {
-    names: HashMap<String, Name>,
+struct AccountLookups {
+    names: HashMap<String, SharedLookup>,
 }
 
 #[derive(Debug, Clone)]
-struct Name {
+struct SharedLookup {
     answer: Shared<BoxFuture<'static, Addresses>>,
     begun: Arc<AtomicBool>,
 }
 
-impl Name {
+impl SharedLookup {
     fn pending_lookup(&self) -> PendingLookup {
         PendingLookup {
             answer: self.answer.clone().boxed(),
@@ -98,7 +98,7 @@ impl System {
         // A separate task: the thread continues when nobody waits any more, and must be counted until it is done.
         let (threads, of_account) = (self.threads.clone(), account.to_owned());
         let permit = async move { threads.take(of_account).await };
-        let entry = Entry {
+        let entry = LookupEntry {
             under_way: Arc::clone(&self.under_way),
             account: account.to_owned(),
             name: name.to_owned(),
@@ -116,20 +116,20 @@ impl System {
         });
         let answer = task.map(|ended| ended.unwrap_or(Err(Unresolved::NoAddress)));
         let answer = answer.boxed().shared();
-        let name_lookup = Name { answer, begun };
+        let name_lookup = SharedLookup { answer, begun };
         own.names.insert(name.to_owned(), name_lookup.clone());
         name_lookup.pending_lookup()
     }
 }
 
 /// A name of an account in the table of look-ups in progress. It is removed at the end of its task, however that ends.
-struct Entry {
-    under_way: UnderWay,
+struct LookupEntry {
+    under_way: Lookups,
     account: String,
     name: String,
 }
 
-impl Drop for Entry {
+impl Drop for LookupEntry {
     fn drop(&mut self) {
         let mut under_way = self.under_way.lock();
         if let Some(account) = under_way.get_mut(&self.account) {

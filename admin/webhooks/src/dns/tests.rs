@@ -91,13 +91,13 @@ async fn no_address_is_a_refusal_too() {
 async fn addresses_in_the_url_are_judged_without_a_look() {
     let lookup = Scripted::new(&[&["127.0.0.1"]]);
     // Parsed while private addresses were allowed, and judged when they are not any more.
-    let target = Target::parse("http://127.1:81/", true).unwrap();
+    let target = DeliveryTarget::parse("http://127.1:81/", true).unwrap();
     let strict = Resolver::new(lookup.clone(), false);
     assert_eq!(
         strict.addresses("acct_1", &target).await,
         Err(Unresolved::PrivateAddress)
     );
-    let target = Target::parse("http://8.8.8.8/", false).unwrap();
+    let target = DeliveryTarget::parse("http://8.8.8.8/", false).unwrap();
     let found = strict.addresses("acct_1", &target).await.unwrap();
     assert_eq!(found, ["8.8.8.8:80".parse().unwrap()]);
     assert_eq!(lookup.looks(), 0);

@@ -3,7 +3,7 @@
 use super::{TakenDelivery, lease_life};
 use crate::Webhooks;
 use crate::payload;
-use crate::send::Message;
+use crate::send::OutgoingDelivery;
 use bytes::Bytes;
 use clock::now_ms;
 use domain::entry::{Entry, Sealed};
@@ -45,7 +45,7 @@ pub(super) fn send_by(taken_at: Instant, timeout_ms: u64) -> Instant {
 
 /// The content of a delivery.
 #[derive(Debug, PartialEq, Eq)]
-enum Content {
+enum DeliveryContent {
     Body(Bytes),
     /// Unavailable now: this attempt fails.
     Unavailable(&'static str),
@@ -55,17 +55,20 @@ enum Content {
 
 /// Builds the body of an event. An archive that cannot be read fails only this attempt; a store that cannot be read
 /// fails the turn.
-fn content(found: Result<Option<Sealed>, StoreError>, event: DeliveryEvent) -> Result<Content, StoreError> {
+fn content(
+    found: Result<Option<Sealed>, StoreError>,
+    event: DeliveryEvent,
+) -> Result<DeliveryContent, StoreError> {
     let sealed = match found {
         Ok(sealed) => sealed,
         Err(StoreError::Archive(_) | StoreError::ArchiveUnavailable(_)) => {
-            return Ok(Content::Unavailable(NO_ARCHIVE));
+            return Ok(DeliveryContent::Unavailable(NO_ARCHIVE));
         }
         Err(error) => return Err(error),
     };
     let entry = sealed.and_then(|sealed| Entry::from_json(&sealed.json));
     let body = entry.and_then(|entry| payload::body(&entry, &event));
-    Ok(body.map_or(Content::Lost(NO_ENTRY), Content::Body))
+    Ok(body.map_or(DeliveryContent::Lost(NO_ENTRY), DeliveryContent::Body))
 }
 
 /// Returns a delivery for a record that cannot be parsed, with the fields that can, so that it is listed as failed.
@@ -112,13 +115,13 @@ async fn attempt_once(
             let content = content(trail.entry(delivery.seq).await, delivery.event())?;
             (delivery, content)
         }
-        None => (placeholder(text), Content::Lost(UNREADABLE)),
+        None => (placeholder(text), DeliveryContent::Lost(UNREADABLE)),
     };
     let id = delivery_id(realm, webhook, delivery.seq, delivery.event);
     let (made, next) = match &content {
-        Content::Body(_) if Instant::now() > receiver.send_by => return Ok(None),
-        Content::Body(body) => {
-            let message = Message {
+        DeliveryContent::Body(_) if Instant::now() > receiver.send_by => return Ok(None),
+        DeliveryContent::Body(body) => {
+            let message = OutgoingDelivery {
                 account,
                 id: &id,
                 body,
@@ -132,8 +135,10 @@ async fn attempt_once(
             let next = next(webhooks, made.accepted(), delivery.attempts_of_turn());
             (made, next)
         }
-        Content::Unavailable(why) => (unsent(why), next(webhooks, false, delivery.attempts_of_turn())),
-        Content::Lost(why) => (unsent(why), AfterAttempt::Failed),
+        DeliveryContent::Unavailable(why) => {
+            (unsent(why), next(webhooks, false, delivery.attempts_of_turn()))
+        }
+        DeliveryContent::Lost(why) => (unsent(why), AfterAttempt::Failed),
     };
     webhooks.metrics.attempted(&made, next);
     tracing::debug!(account, %mode, webhook, delivery = id, event = delivery.event.as_str(), http.status = made.code,
@@ -217,8 +222,8 @@ mod tests {
     fn an_unreadable_archive_fails_one_attempt_and_an_unreadable_store_the_turn() {
         let of = |found| content(found, DeliveryEvent::new(1, EventName::AgentFrozen));
         let archive = of(Err(StoreError::Archive("damaged".to_owned())));
-        assert_eq!(archive.ok(), Some(Content::Unavailable(NO_ARCHIVE)));
-        assert_eq!(of(Ok(None)).ok(), Some(Content::Lost(NO_ENTRY)));
+        assert_eq!(archive.ok(), Some(DeliveryContent::Unavailable(NO_ARCHIVE)));
+        assert_eq!(of(Ok(None)).ok(), Some(DeliveryContent::Lost(NO_ENTRY)));
         of(Err(StoreError::unexpected("x"))).unwrap_err();
     }
 

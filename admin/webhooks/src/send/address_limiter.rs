@@ -7,18 +7,18 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 /// An account and an address.
-type Place = (String, SocketAddr);
+type AccountAddress = (String, SocketAddr);
 
 /// Permission for one attempt, until it is dropped.
 #[derive(Debug)]
 pub(super) struct AddressPermit {
     _permit: OwnedSemaphorePermit,
-    _queued: Queued<Place>,
+    _queued: Queued<AccountAddress>,
 }
 
 /// The limiters of all accounts.
 #[derive(Debug)]
-pub(super) struct AddressLimiter(KeyedLimiter<Place>);
+pub(super) struct AddressLimiter(KeyedLimiter<AccountAddress>);
 
 impl AddressLimiter {
     /// `at_once` is the number of attempts of an account at one address. How many wait is bounded by the attempts that

@@ -3,8 +3,8 @@
 
 use super::Deadline;
 use super::address_limiter::AddressPermit;
-use super::failure::Failure;
-use crate::target::Target;
+use super::failure::AttemptFailure;
+use crate::target::DeliveryTarget;
 use std::net::SocketAddr;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -22,11 +22,11 @@ pub(super) type TryEnter<'a> = &'a (dyn Fn(SocketAddr) -> Option<AddressPermit> 
 /// Connects to the first of `addresses` that accepts the connection. The caller has a turn at the first of them;
 /// returns the turn at another one.
 pub(super) async fn connect(
-    target: &Target,
+    target: &DeliveryTarget,
     addresses: &[SocketAddr],
     tls: &TlsConnector,
     (deadline, try_enter): (Deadline, TryEnter<'_>),
-) -> Result<(Box<dyn Stream>, Option<AddressPermit>), Failure> {
+) -> Result<(Box<dyn Stream>, Option<AddressPermit>), AttemptFailure> {
     let (stream, turn) = first(addresses, deadline, try_enter).await?;
     // Without this option small requests wait for the peer's acknowledgement, but the connection still works.
     let _unset = stream.set_nodelay(true);
@@ -34,7 +34,7 @@ pub(super) async fn connect(
         return Ok((Box::new(stream), turn));
     }
     let encrypted = tls.connect(target.host.server_name(), stream).await;
-    let encrypted = encrypted.map_err(|error| Failure::from_tls(&error))?;
+    let encrypted = encrypted.map_err(|error| AttemptFailure::from_tls(&error))?;
     Ok((Box::new(encrypted), turn))
 }
 
@@ -44,8 +44,8 @@ async fn first(
     addresses: &[SocketAddr],
     deadline: Deadline,
     try_enter: TryEnter<'_>,
-) -> Result<(TcpStream, Option<AddressPermit>), Failure> {
-    let mut failed = Failure::Unreachable;
+) -> Result<(TcpStream, Option<AddressPermit>), AttemptFailure> {
+    let mut failed = AttemptFailure::Unreachable;
     for (at, address) in addresses.iter().enumerate() {
         let turn = if at == 0 { None } else { try_enter(*address) };
         if at > 0 && turn.is_none() {
@@ -55,8 +55,8 @@ async fn first(
         let others = u32::try_from(addresses.len() - at).unwrap_or(u32::MAX);
         match timeout(left / others.max(1), TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok((stream, turn)),
-            Ok(Err(error)) => failed = Failure::from_connect(error.kind()),
-            Err(_elapsed) => failed = Failure::TimedOut(deadline.timeout_ms),
+            Ok(Err(error)) => failed = AttemptFailure::from_connect(error.kind()),
+            Err(_elapsed) => failed = AttemptFailure::TimedOut(deadline.timeout_ms),
         }
     }
     Err(failed)

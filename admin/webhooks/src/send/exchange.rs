@@ -3,8 +3,8 @@
 
 use super::bounded::Bounded;
 use super::connect::Stream;
-use super::failure::Failure;
-use crate::target::Target;
+use super::failure::AttemptFailure;
+use crate::target::DeliveryTarget;
 use bytes::Bytes;
 use domain::printable::one_line;
 use http::header::{ACCEPT, CONNECTION, HOST, HeaderMap, HeaderValue};
@@ -29,7 +29,7 @@ const ANSWER_MAX: usize = 4 * HEAD_MAX;
 const HEADERS_MAX: usize = 100;
 
 /// Builds the complete request with its `Host`. The connection is used for it alone.
-pub(super) fn request(target: &Target, mut headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
+pub(super) fn request(target: &DeliveryTarget, mut headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
     headers.insert(HOST, target.authority.clone());
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -41,7 +41,7 @@ pub(super) fn request(target: &Target, mut headers: HeaderMap, body: Bytes) -> R
 }
 
 /// The head of an answer whose body follows. Dropping it closes the connection.
-pub(super) struct Answer {
+pub(super) struct AnswerHead {
     response: Response<Incoming>,
     /// Task that drives the connection; it ends when this is dropped.
     _moving: JoinSet<()>,
@@ -51,8 +51,8 @@ pub(super) struct Answer {
 pub(super) async fn answer(
     stream: Box<dyn Stream>,
     request: Request<Full<Bytes>>,
-) -> Result<Answer, Failure> {
-    let failed = |error: hyper::Error| Failure::from_http(&error);
+) -> Result<AnswerHead, AttemptFailure> {
+    let failed = |error: hyper::Error| AttemptFailure::from_http(&error);
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(HEAD_MAX)
         .max_headers(HEADERS_MAX)
@@ -65,13 +65,13 @@ pub(super) async fn answer(
         let _reported_there = connection.await;
     });
     let response = sender.send_request(request).await.map_err(failed)?;
-    Ok(Answer {
+    Ok(AnswerHead {
         response,
         _moving: moving,
     })
 }
 
-impl Answer {
+impl AnswerHead {
     pub(super) fn status(&self) -> StatusCode {
         self.response.status()
     }

@@ -11,7 +11,7 @@ use std::io;
 
 /// Why an attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum AttemptFailure {
     /// Deliveries may not go to this URL any more.
     #[error("not sent: {0}")]
     Url(#[from] BadUrl),
@@ -59,7 +59,7 @@ pub enum Failure {
     Status(u16),
 }
 
-impl Failure {
+impl AttemptFailure {
     /// Returns the failure of a status; `None` for 2xx.
     pub(super) fn from_status(status: StatusCode) -> Option<Self> {
         if status.is_success() {

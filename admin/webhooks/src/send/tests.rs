@@ -33,7 +33,7 @@ fn no_names() -> Scripted {
 }
 
 async fn send_body(sender: &Sender, url: &str, body: &'static [u8]) -> Attempt {
-    let message = Message {
+    let message = OutgoingDelivery {
         account: "acct_1",
         id: "msg_1",
         body: &Bytes::from_static(body),
@@ -89,7 +89,7 @@ async fn an_account_has_a_bounded_number_of_attempts_at_one_address() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let one_more = async |account: &'static str, wait_ms: u64| {
-        let message = Message {
+        let message = OutgoingDelivery {
             account,
             id: "msg_1",
             body: &Bytes::from_static(BODY),

@@ -3,17 +3,17 @@
 use super::*;
 
 fn refused(text: &str) -> String {
-    let refused = Target::parse(text, false);
+    let refused = DeliveryTarget::parse(text, false);
     refused.map_or_else(|bad| bad.to_string(), |target| panic!("{text:?} is {target:?}"))
 }
 
 #[test]
 fn a_url_is_read_into_its_parts() {
-    let target = Target::parse("HTTPS://Hooks.Example.COM:8443/a%20b/?x=1&y=é", false).unwrap();
+    let target = DeliveryTarget::parse("HTTPS://Hooks.Example.COM:8443/a%20b/?x=1&y=é", false).unwrap();
     assert!(target.tls);
     assert_eq!(
         target.host,
-        Receiver::Name(DnsName::try_from("hooks.example.com").unwrap())
+        ReceiverHost::Name(DnsName::try_from("hooks.example.com").unwrap())
     );
     assert_eq!(
         (
@@ -23,7 +23,7 @@ fn a_url_is_read_into_its_parts() {
         ),
         (8443, "hooks.example.com:8443", "/a%20b/?x=1&y=%C3%A9")
     );
-    let plain = Target::parse("http://example.com", false).unwrap();
+    let plain = DeliveryTarget::parse("http://example.com", false).unwrap();
     assert_eq!(
         (
             plain.tls,
@@ -33,22 +33,22 @@ fn a_url_is_read_into_its_parts() {
         ),
         (false, 80, "example.com", "/")
     );
-    let international = Target::parse("https://bücher.example/", false).unwrap();
+    let international = DeliveryTarget::parse("https://bücher.example/", false).unwrap();
     assert_eq!(international.authority, "xn--bcher-kva.example");
-    let dotted = Target::parse("https://example.com./x", false).unwrap();
+    let dotted = DeliveryTarget::parse("https://example.com./x", false).unwrap();
     assert_eq!(
         dotted.host,
-        Receiver::Name(DnsName::try_from("example.com").unwrap())
+        ReceiverHost::Name(DnsName::try_from("example.com").unwrap())
     );
-    let address = Target::parse("https://8.8.8.8/", false).unwrap();
-    assert_eq!(address.host, Receiver::Address([8, 8, 8, 8].into()));
-    let six = Target::parse("http://[2606:4700:4700::1111]:81/", false).unwrap();
+    let address = DeliveryTarget::parse("https://8.8.8.8/", false).unwrap();
+    assert_eq!(address.host, ReceiverHost::Address([8, 8, 8, 8].into()));
+    let six = DeliveryTarget::parse("http://[2606:4700:4700::1111]:81/", false).unwrap();
     assert_eq!(
         (six.port, six.authority),
         (81, HeaderValue::from_static("[2606:4700:4700::1111]:81"))
     );
     assert_eq!(six.host.server_name().to_str(), "2606:4700:4700::1111");
-    let dots = Target::parse("https://example.com/a/../b", false).unwrap();
+    let dots = DeliveryTarget::parse("https://example.com/a/../b", false).unwrap();
     assert_eq!(dots.path, "/b");
 }
 
@@ -103,7 +103,10 @@ fn private_addresses_are_refused_in_every_spelling() {
         ] {
             assert_eq!(refused(&url), "url must not be a private address.", "{url}");
         }
-        assert!(Target::parse(&format!("http://{host}/"), true).is_ok(), "{host}");
+        assert!(
+            DeliveryTarget::parse(&format!("http://{host}/"), true).is_ok(),
+            "{host}"
+        );
     }
 }
 
@@ -123,11 +126,11 @@ fn the_own_machine_is_refused_by_name() {
     ] {
         let url = format!("http://{host}:9091/metrics");
         assert_eq!(refused(&url), "url must not name this machine.", "{url}");
-        assert!(Target::parse(&url, true).is_ok(), "{url}");
+        assert!(DeliveryTarget::parse(&url, true).is_ok(), "{url}");
     }
     for other in ["notlocalhost", "localhost.example.com", "localhost-1.example.com"] {
         assert!(
-            Target::parse(&format!("http://{other}/"), false).is_ok(),
+            DeliveryTarget::parse(&format!("http://{other}/"), false).is_ok(),
             "{other}"
         );
     }
@@ -203,7 +206,7 @@ fn everything_else_is_refused_with_a_sentence_of_its_own() {
 #[test]
 fn an_at_sign_after_the_host_is_no_credential() {
     for url in ["https://example.com/@x", "https://example.com/?to=a@b"] {
-        let target = Target::parse(url, false).unwrap();
+        let target = DeliveryTarget::parse(url, false).unwrap();
         assert_eq!(target.authority, "example.com", "{url}");
     }
 }
