@@ -65,7 +65,7 @@ pub fn router() -> Router {
 /// /installation`).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Start {
+struct StartState {
     /// Whether the browser sent a session cookie, which the page itself cannot see: without one it does not request the
     /// signed-in user, and no refused request appears in the browser's console.
     has_session: bool,
@@ -76,7 +76,7 @@ fn start(request_headers: &HeaderMap) -> Response<Body> {
     let mut cookies = cookies
         .filter_map(|value| value.to_str().ok())
         .flat_map(|list| list.split(';'));
-    let start = Start {
+    let start = StartState {
         has_session: cookies.any(|cookie| cookie.trim_start().starts_with(SESSION_COOKIE)),
     };
     let mut response = match serde_json::to_string(&start) {

@@ -9,7 +9,7 @@ const LISTENERS: [&str; 2] = ["management", "ops"];
 
 /// Counters of one listener.
 #[derive(Debug, Clone)]
-pub struct ConnectionMetrics {
+pub struct ListenerMetrics {
     /// Current number, idle ones included.
     pub open: IntGauge,
     /// Connections that were closed at once, in the order of [`ReachedLimit::LABELS`].
@@ -20,7 +20,7 @@ pub struct ConnectionMetrics {
     pub stalled: IntCounter,
 }
 
-impl ConnectionMetrics {
+impl ListenerMetrics {
     /// Registers those of the management listener and of the ops listener.
     pub(crate) fn both(metrics: &Registrar) -> Result<[Self; 2]> {
         let open = metrics.gauges("connections", "Open connections.", "listener", LISTENERS)?;

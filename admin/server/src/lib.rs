@@ -122,7 +122,7 @@ pub async fn serve(settings: Settings, config: &str) -> Result<(), ServeError> {
 
 /// Returns the limits of each of the two listeners, which count their own connections. Each gets half of the
 /// `open_files` that are not reserved.
-fn limits(settings: &Settings, open_files: usize) -> listener::Limits {
+fn limits(settings: &Settings, open_files: usize) -> listener::ListenerLimits {
     let admin = &settings.admin;
     let most = (open_files.saturating_sub(FILES_SET_ASIDE) / 2).max(1);
     if most < admin.max_connections {
@@ -143,7 +143,7 @@ fn limits(settings: &Settings, open_files: usize) -> listener::Limits {
             "admin.max_connections_per_address is lowered to a quarter of the possible connections"
         );
     }
-    listener::Limits {
+    listener::ListenerLimits {
         connections: ConnectionLimit::new(in_all, of_address, settings.network.trusted_proxies.clone()),
         client_timeout: Duration::from_millis(admin.client_timeout_ms),
     }

@@ -8,7 +8,7 @@ mod paced;
 mod request_body;
 mod under_way;
 
-use crate::connection_metrics::ConnectionMetrics;
+use crate::connection_metrics::ListenerMetrics;
 use axum::Router;
 use axum::body::Body;
 use bare_answer::OwnErrors;
@@ -21,7 +21,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use paced::Paced;
 use prometheus::IntGauge;
-use request_body::RequestBody;
+use request_body::IncomingBody;
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower_service::Service as _;
-use under_way::Answer;
+use under_way::AnswerBody;
 
 /// Longest head of a request, in bytes: hyper answers a longer one with 431. A head that arrives in few reads may have
 /// twice as much.
@@ -41,7 +41,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Limits of a listener.
 #[derive(Debug, Clone)]
-pub(super) struct Limits {
+pub(super) struct ListenerLimits {
     /// Limits on the number of connections.
     pub(super) connections: ConnectionLimit,
     /// Longest time for a head, for a pause between two requests, and for an answer without progress
@@ -53,8 +53,8 @@ pub(super) struct Limits {
 pub(super) async fn serve(
     listener: TcpListener,
     router: Router,
-    limits: Limits,
-    metrics: ConnectionMetrics,
+    limits: ListenerLimits,
+    metrics: ListenerMetrics,
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
@@ -120,7 +120,7 @@ async fn serve_connection(
     peer: Peer,
     router: Router,
     timeout: Duration,
-    (slot, burst, metrics): (OpenConnection, Burst, ConnectionMetrics),
+    (slot, burst, metrics): (OpenConnection, Burst, ListenerMetrics),
     mut stopping: watch::Receiver<bool>,
 ) {
     drop(stream.set_nodelay(true));
@@ -129,7 +129,7 @@ async fn serve_connection(
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(requests.clone());
         let is_well_formed = request_head::check(request.version(), request.headers()).is_ok();
-        let (request, rest) = RequestBody::split(request);
+        let (request, rest) = IncomingBody::split(request);
         let answering = is_well_formed.then(|| router.clone().call(request.map(Body::new)));
         let burst = Arc::clone(&burst);
         async move {
@@ -142,7 +142,7 @@ async fn serve_connection(
                 response.headers_mut().insert(CONNECTION, close);
             }
             let under_way = response.extensions_mut().remove::<Arc<UnderWay>>();
-            Ok::<_, Infallible>(response.map(|body| Answer::new(body, under_way)))
+            Ok::<_, Infallible>(response.map(|body| AnswerBody::new(body, under_way)))
         }
     });
     let mut server = http1::Builder::new();

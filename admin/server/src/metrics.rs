@@ -1,7 +1,7 @@
 //! The server's metrics: those that its crates registered, and those of the process. docs/reference/observability.md
 //! lists them.
 
-use crate::connection_metrics::ConnectionMetrics;
+use crate::connection_metrics::ListenerMetrics;
 use telemetry::LogMetrics;
 use telemetry::process::ProcessMetrics;
 use telemetry::registrar::Registrar;
@@ -16,7 +16,7 @@ pub struct ServerMetrics {
     logs: LogMetrics,
     spans: SpanMetrics,
     /// Connections of the management listener and of the ops listener.
-    pub connections: [ConnectionMetrics; 2],
+    pub connections: [ListenerMetrics; 2],
     /// Metrics of the store, kept up to date by a separate task.
     pub store: StoreMetrics,
     /// The tables that are read again.
@@ -33,7 +33,7 @@ impl ServerMetrics {
             process: ProcessMetrics::new(&registrar)?,
             logs: LogMetrics::new(&registrar)?,
             spans: SpanMetrics::new(&registrar)?,
-            connections: ConnectionMetrics::both(&registrar)?,
+            connections: ListenerMetrics::both(&registrar)?,
             store: StoreMetrics::new(&registrar)?,
             tables: TableMetrics::new(&registrar)?,
             registrar,

@@ -2,7 +2,7 @@
 //! part of each chain. All accounts are checked in turn, at a bounded rate; one with more to move is checked again at
 //! once.
 
-use crate::context::Context;
+use crate::context::WorkerContext;
 use crate::metrics::Worker;
 use crate::paused::PausedChains;
 use crate::rotation::Rotation;
@@ -39,7 +39,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 /// The archiver of audit entries, with its components.
 #[derive(Clone)]
 pub(super) struct Archiver {
-    pub(super) context: Arc<Context>,
+    pub(super) context: Arc<WorkerContext>,
     pub(super) archive: Arc<Archive>,
     pub(super) audit: AuditSettings,
 }

@@ -6,7 +6,7 @@
 //! also keeps one checkpoint of each chain a day, which is never replaced, and remembers the largest one that it read:
 //! an attacker who restores an older checkpoint cannot make the chain shorter.
 
-use crate::context::Context;
+use crate::context::WorkerContext;
 use crate::metrics::Worker;
 use crate::rounds::Rounds;
 use archive::Archive;
@@ -39,7 +39,7 @@ const AT_ONCE: usize = 8;
 /// The checkpointer, with its components.
 #[derive(Clone)]
 pub(super) struct Checkpointer {
-    pub(super) context: Arc<Context>,
+    pub(super) context: Arc<WorkerContext>,
     pub(super) archive: Arc<Archive>,
     pub(super) keyring: Arc<Keyring>,
     pub(super) every: Duration,

@@ -8,13 +8,13 @@ use store_health::StoreHealth;
 use telemetry::error_chain;
 
 /// The parts that all workers share.
-pub(super) struct Context {
+pub(super) struct WorkerContext {
     pub(super) store: Store,
     pub(super) health: Arc<StoreHealth>,
     pub(super) metrics: WorkerMetrics,
 }
 
-impl Context {
+impl WorkerContext {
     /// Records a completed round, or logs a failed one. A store that fails has alerts of its own.
     pub(super) fn record<E: Error>(&self, worker: Worker, round: Result<(), E>) {
         match round {

@@ -11,7 +11,7 @@
 //! most three quarters of them, and a turn ends after some seconds. Hinted and scanned webhooks alternate. An account
 //! with hanging receivers delays only its own deliveries.
 
-use crate::context::Context;
+use crate::context::WorkerContext;
 use quick_cache::unsync::Cache;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl Slots {
 
 /// Webhooks that wait for a turn, in two queues that have turns alternately.
 #[derive(Default)]
-struct Queues {
+struct WebhookQueues {
     /// Webhooks named by hints, and those whose turn ended with deliveries left.
     hinted: Hints,
     /// Webhooks found by the last scan.
@@ -140,7 +140,7 @@ struct ChecksLeft {
     scanned: usize,
 }
 
-impl Queues {
+impl WebhookQueues {
     /// Forgets all of them. Later scans find those that still have pending deliveries.
     fn clear(&mut self) {
         self.hinted = Hints::default();
@@ -192,10 +192,14 @@ impl Queues {
 }
 
 /// Delivers until the server stops, and then until the turns have ended. Several servers may do so concurrently.
-pub(super) async fn run(context: Arc<Context>, webhooks: Arc<Webhooks>, mut stopping: watch::Receiver<bool>) {
+pub(super) async fn run(
+    context: Arc<WorkerContext>,
+    webhooks: Arc<Webhooks>,
+    mut stopping: watch::Receiver<bool>,
+) {
     let mut slots = Slots::new(webhooks.settings.endpoints_at_once);
     let mut turns = JoinSet::new();
-    let mut queues = Queues::default();
+    let mut queues = WebhookQueues::default();
     let (mut scans, mut scan_failed) = (0_u32, false);
     // State of the clock at the last scan: between two health checks of the store, no turn begins with a wrong clock.
     let mut clock_is_right = true;
@@ -250,7 +254,7 @@ fn begin(
     stopping: &watch::Receiver<bool>,
     slots: &mut Slots,
     turns: &mut JoinSet<Result<TurnOutcome, StoreError>>,
-    queues: &mut Queues,
+    queues: &mut WebhookQueues,
 ) {
     let mut checks = queues.checks();
     while slots.busy.len() < slots.all {
@@ -295,7 +299,7 @@ fn leave(
 
 /// Fills the queue with the due webhooks in the reachable buckets, longest waiting first.
 async fn scan(
-    context: &Context,
+    context: &WorkerContext,
     webhooks: &Webhooks,
     queue: &mut VecDeque<WebhookLocation>,
     far: bool,

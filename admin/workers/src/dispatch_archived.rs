@@ -1,7 +1,7 @@
 //! Dispatches the events of chains whose next entries were archived before their dispatch, by reading them from the
 //! archive. So the archiver waits for no webhook, and an archive that does not reply delays only these events.
 
-use crate::context::Context;
+use crate::context::WorkerContext;
 use crate::paused::PausedChains;
 use crate::rounds::Rounds;
 use futures::{StreamExt, stream};
@@ -21,7 +21,11 @@ const AT_ONCE: usize = 4;
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// Dispatches until the server stops. Several servers may do so concurrently: each delivery is created once.
-pub(super) async fn run(context: Arc<Context>, webhooks: Arc<Webhooks>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(
+    context: Arc<WorkerContext>,
+    webhooks: Arc<Webhooks>,
+    stopping: watch::Receiver<bool>,
+) {
     let mut paused = PausedChains::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&context).await {

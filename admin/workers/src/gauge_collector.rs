@@ -2,7 +2,7 @@
 //! deliveries are counted by bucket, with a bounded number of short commands in each round trip; waiting approvals are
 //! counted by account, some accounts in each round.
 
-use crate::context::Context;
+use crate::context::WorkerContext;
 use crate::metrics::Worker;
 use crate::rotation::Rotation;
 use crate::rounds::Rounds;
@@ -40,7 +40,7 @@ struct CollectorState {
 
 /// Sums over the buckets.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Count {
+struct BucketSums {
     open: u64,
     kept: u64,
     /// When the oldest open hold was approved.
@@ -51,7 +51,11 @@ struct Count {
 }
 
 /// Counts until the server stops, also while the store cannot be trusted. Every server counts for its own metrics.
-pub(super) async fn run(context: Arc<Context>, webhooks: Arc<Webhooks>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(
+    context: Arc<WorkerContext>,
+    webhooks: Arc<Webhooks>,
+    stopping: watch::Receiver<bool>,
+) {
     let mut state = CollectorState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next().await {
@@ -66,14 +70,14 @@ pub(super) async fn run(context: Arc<Context>, webhooks: Arc<Webhooks>, stopping
 }
 
 async fn run_round(
-    context: &Context,
+    context: &WorkerContext,
     webhooks: &Webhooks,
     state: &mut CollectorState,
 ) -> Result<(), StoreError> {
     let store = &context.store;
     let now_ms = server_clock::now_ms(store).await?;
     let buckets: Vec<Bucket> = Bucket::all().collect();
-    let mut count = Count::default();
+    let mut count = BucketSums::default();
     for some in buckets.chunks(BUCKETS_AT_ONCE) {
         count_buckets(store, some, &mut count).await?;
     }
@@ -94,7 +98,7 @@ async fn run_round(
     Ok(())
 }
 
-async fn count_buckets(store: &Store, buckets: &[Bucket], count: &mut Count) -> Result<(), StoreError> {
+async fn count_buckets(store: &Store, buckets: &[Bucket], count: &mut BucketSums) -> Result<(), StoreError> {
     let reads = buckets.iter().flat_map(|bucket| {
         [
             Read::sorted_length(*bucket, bucket.due()),
@@ -128,7 +132,7 @@ async fn count_buckets(store: &Store, buckets: &[Bucket], count: &mut Count) -> 
     Ok(())
 }
 
-impl Count {
+impl BucketSums {
     /// Records the first open hold of a bucket and its deadline.
     fn record_oldest(&mut self, first: &[(String, u64)]) {
         let Some((id, due_ms)) = first.first() else {
@@ -168,9 +172,9 @@ mod tests {
 
     #[test]
     fn the_oldest_hold_and_the_first_deadline_are_kept() {
-        let mut count = Count::default();
+        let mut count = BucketSums::default();
         count.record_oldest(&[]);
-        assert_eq!(count, Count::default());
+        assert_eq!(count, BucketSums::default());
         let id = |at_ms| IdKind::Allow.mint(at_ms).unwrap();
         for (made, due) in [(500, 900), (300, 1000), (700, 800)] {
             count.record_oldest(&[(id(made), due)]);

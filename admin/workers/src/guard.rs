@@ -6,7 +6,7 @@ mod usage;
 
 use self::lost::LostWrites;
 use self::usage::StoreUsage;
-use crate::context::Context;
+use crate::context::WorkerContext;
 use crate::metrics::Worker;
 use crate::rounds::Rounds;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ struct GuardState {
 
 /// Refreshes the server's copy of the list every [`REFRESH_EVERY`] until the server stops.
 pub(super) async fn refresh_copy(
-    context: Arc<Context>,
+    context: Arc<WorkerContext>,
     refused: Arc<RefusedCopy>,
     stopping: watch::Receiver<bool>,
 ) {
@@ -44,7 +44,7 @@ pub(super) async fn refresh_copy(
 
 /// Runs the guard until the server stops. `guard_share` is the share of the store's memory from which on it counts as
 /// nearly full.
-pub(super) async fn run(context: Arc<Context>, guard_share: f64, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<WorkerContext>, guard_share: f64, stopping: watch::Receiver<bool>) {
     let mut state = GuardState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&context).await {
@@ -53,7 +53,11 @@ pub(super) async fn run(context: Arc<Context>, guard_share: f64, stopping: watch
     }
 }
 
-async fn run_round(context: &Context, guard_share: f64, state: &mut GuardState) -> Result<(), StoreError> {
+async fn run_round(
+    context: &WorkerContext,
+    guard_share: f64,
+    state: &mut GuardState,
+) -> Result<(), StoreError> {
     // First, and written at once: the rest takes longer, and fails while a server of the store is unreachable.
     let unwitnessed = state.lost.check_next(&context.store).await;
     state.list.lost = state.lost.next();

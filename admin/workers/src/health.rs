@@ -1,6 +1,6 @@
 //! Checks once a second whether the store may be trusted, and how safe changes of money are in it (decision D47).
 
-use crate::context::Context;
+use crate::context::WorkerContext;
 use crate::rounds::Rounds;
 use settings::durability::Durability;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const EVERY: Duration = Duration::from_secs(1);
 const MARK_EVERY: u32 = 10;
 
 /// Checks until the server stops.
-pub(super) async fn run(context: Arc<Context>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<WorkerContext>, stopping: watch::Receiver<bool>) {
     let (mut logged, mut passed) = (None, 0_u32);
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next().await {

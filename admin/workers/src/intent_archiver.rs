@@ -1,7 +1,7 @@
 //! The archiver of intents: moves old settled and blocked intents that are final to the archive. All accounts are
 //! checked in turn, at a bounded rate.
 
-use crate::context::Context;
+use crate::context::WorkerContext;
 use crate::metrics::Worker;
 use crate::rotation::Rotation;
 use crate::rounds::Rounds;
@@ -30,7 +30,7 @@ const GATHER_DAYS: u64 = 7;
 /// The archiver of intents, with its components.
 #[derive(Clone)]
 pub(super) struct IntentArchiver {
-    pub(super) context: Arc<Context>,
+    pub(super) context: Arc<WorkerContext>,
     pub(super) archive: Arc<Archive>,
     pub(super) after_days: u64,
 }

@@ -32,7 +32,7 @@ use arc_swap::ArcSwap;
 use archive::Archive;
 use archiver::Archiver;
 use checkpointer::Checkpointer;
-use context::Context;
+use context::WorkerContext;
 use crypto::seal::Keyring;
 use domain::plan::Plans;
 use futures::FutureExt;
@@ -78,8 +78,8 @@ pub struct Workers {
     pub metrics: WorkerMetrics,
 }
 
-struct Components {
-    context: Arc<Context>,
+struct WorkerComponents {
+    context: Arc<WorkerContext>,
     guard_share: f64,
     refused: Arc<RefusedCopy>,
     blocked: Arc<BlockedCopy>,
@@ -93,9 +93,9 @@ struct Components {
 }
 
 /// Creates the future of a worker, which ends after its round once the server stops.
-type Run = fn(&Components, watch::Receiver<bool>) -> BoxFuture<'static, ()>;
+type RunWorker = fn(&WorkerComponents, watch::Receiver<bool>) -> BoxFuture<'static, ()>;
 
-const WORKERS: [(&str, Run); 15] = [
+const WORKERS: [(&str, RunWorker); 15] = [
     ("health", |with, stopping| {
         health::run(with.context(), stopping).boxed()
     }),
@@ -147,7 +147,7 @@ impl Workers {
     /// Starts all workers; one that panics starts again. When `stopping` becomes true, each worker ends after its
     /// round; the returned set is then empty.
     pub fn start(self, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
-        let with = Arc::new(Components::from(self));
+        let with = Arc::new(WorkerComponents::from(self));
         let mut workers = JoinSet::new();
         for (name, run) in WORKERS {
             let (with, stopping) = (Arc::clone(&with), stopping.clone());
@@ -157,13 +157,13 @@ impl Workers {
     }
 }
 
-impl Components {
-    fn context(&self) -> Arc<Context> {
+impl WorkerComponents {
+    fn context(&self) -> Arc<WorkerContext> {
         Arc::clone(&self.context)
     }
 }
 
-impl From<Workers> for Components {
+impl From<Workers> for WorkerComponents {
     fn from(workers: Workers) -> Self {
         let Workers {
             store,
@@ -174,7 +174,7 @@ impl From<Workers> for Components {
             metrics,
             ..
         } = workers;
-        let context = Arc::new(Context {
+        let context = Arc::new(WorkerContext {
             store,
             health,
             metrics,

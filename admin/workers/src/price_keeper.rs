@@ -1,6 +1,6 @@
 //! Moves the price tables that edges charge by to the archive (decision D48).
 
-use crate::context::Context;
+use crate::context::WorkerContext;
 use crate::metrics::Worker;
 use crate::rounds::Rounds;
 use archive::Archive;
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 const EVERY: Duration = Duration::from_secs(2);
 
 /// Keeps tables until the server stops. Several servers may do so concurrently: a table has one text.
-pub(super) async fn run(context: Arc<Context>, archive: Arc<Archive>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<WorkerContext>, archive: Arc<Archive>, stopping: watch::Receiver<bool>) {
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&context).await {
         let kept = run_round(&context.store, &archive).await;

@@ -2,7 +2,7 @@
 //! in the log, the metrics, the audit log and `tollgate-admin holds`. For a rate window that has ended, it writes the
 //! record of the denials that were only counted (decision D70).
 
-use crate::context::Context;
+use crate::context::WorkerContext;
 use crate::metrics::Worker;
 use crate::rounds::Rounds;
 use futures::{StreamExt, stream};
@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_secs(3);
 const AT_ONCE: usize = 16;
 
 /// Sweeps until the server stops. Several servers may do so concurrently: a hold is kept once.
-pub(super) async fn run(context: Arc<Context>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<WorkerContext>, stopping: watch::Receiver<bool>) {
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&context).await {
         let swept = sweep_all(&context).await;
@@ -35,7 +35,7 @@ pub(super) async fn run(context: Arc<Context>, stopping: watch::Receiver<bool>) 
 }
 
 /// Sweeps the reachable buckets.
-async fn sweep_all(context: &Context) -> Result<(), StoreError> {
+async fn sweep_all(context: &WorkerContext) -> Result<(), StoreError> {
     let now_ms = server_clock::now_ms(&context.store).await?;
     let batch = Batch::new(&context.store);
     let sweeps = stream::iter(Bucket::all());
@@ -59,7 +59,7 @@ async fn sweep_all(context: &Context) -> Result<(), StoreError> {
 }
 
 /// Records the rate windows that have ended, of the buckets that count any denials.
-async fn record_windows(context: &Context, batch: &Batch<'_>, now_ms: u64) {
+async fn record_windows(context: &WorkerContext, batch: &Batch<'_>, now_ms: u64) {
     let reads: Vec<Read> = Bucket::all()
         .map(|bucket| Read::hash_length(bucket, bucket.counted_denials()))
         .collect();

@@ -1,6 +1,6 @@
 //! The loop of a worker.
 
-use crate::context::Context;
+use crate::context::WorkerContext;
 use crate::metrics::Worker;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -37,7 +37,7 @@ impl Rounds {
 
     /// Waits for the next round in which the store can be trusted: other writes could contradict the data that an
     /// operator restores. The first is after a pause, in which the store is checked. Returns false if the server stops.
-    pub(super) async fn next_while_trusted(&mut self, context: &Context) -> bool {
+    pub(super) async fn next_while_trusted(&mut self, context: &WorkerContext) -> bool {
         self.has_begun = true;
         while self.next().await {
             if context.health.is_trusted(&context.store) {
@@ -50,7 +50,7 @@ impl Rounds {
     /// Like [`Self::next_while_trusted`], for a worker whose pause is a setting and may be days long. While it waits,
     /// the worker is recorded as if it had just completed a round, unless its last one failed (`is_well` is false) or
     /// the store cannot be trusted.
-    pub(super) async fn next_of(&mut self, context: &Context, worker: Worker, is_well: bool) -> bool {
+    pub(super) async fn next_of(&mut self, context: &WorkerContext, worker: Worker, is_well: bool) -> bool {
         let mut due = Instant::now() + self.every;
         loop {
             let pause = due.saturating_duration_since(Instant::now()).min(NOTE_EVERY);

@@ -4,7 +4,7 @@
 //! Accounts with recent entries or with webhooks are read in every round, all others in turn, at a bounded rate. Sealed
 //! entries of an account with webhooks are dispatched at once.
 
-use crate::context::Context;
+use crate::context::WorkerContext;
 use crate::metrics::{Worker, WorkerMetrics};
 use crate::rotation::Rotation;
 use crate::rounds::Rounds;
@@ -44,7 +44,7 @@ const ACCOUNTS_EVERY: u32 = 5;
 /// The sealer of audit trails, with its components.
 #[derive(Clone)]
 pub(super) struct TrailSealer {
-    pub(super) context: Arc<Context>,
+    pub(super) context: Arc<WorkerContext>,
     pub(super) webhooks: Arc<Webhooks>,
     pub(super) every: Duration,
 }

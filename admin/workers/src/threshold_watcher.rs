@@ -6,7 +6,7 @@
 //! it. A server that is killed between the two leaves a recorded notice that nobody counted; the alert therefore also
 //! observes the gauge.
 
-use crate::context::Context;
+use crate::context::WorkerContext;
 use crate::metrics::Worker;
 use crate::rotation::Rotation;
 use crate::rounds::Rounds;
@@ -75,7 +75,11 @@ struct UnconfirmedNotice {
 }
 
 /// Watches until the server stops.
-pub(super) async fn run(context: Arc<Context>, plans: Arc<ArcSwap<Plans>>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(
+    context: Arc<WorkerContext>,
+    plans: Arc<ArcSwap<Plans>>,
+    stopping: watch::Receiver<bool>,
+) {
     let mut state = WatcherState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&context).await {
@@ -90,7 +94,11 @@ pub(super) async fn run(context: Arc<Context>, plans: Arc<ArcSwap<Plans>>, stopp
     }
 }
 
-async fn run_round(context: &Context, plans: &Plans, state: &mut WatcherState) -> Result<(), StoreError> {
+async fn run_round(
+    context: &WorkerContext,
+    plans: &Plans,
+    state: &mut WatcherState,
+) -> Result<(), StoreError> {
     let store = &context.store;
     state.rotation.renew(store).await?;
     let at_ms = server_clock::now_ms(store).await?;
@@ -180,7 +188,7 @@ async fn usages(
 /// Records and counts the thresholds that were not recorded before in this period. A lost reply is followed by a count
 /// at the account's next turn: at worst a threshold is counted twice, by two servers.
 async fn notice(
-    context: &Context,
+    context: &WorkerContext,
     unconfirmed: &mut HashMap<String, UnconfirmedNotice>,
     account: &str,
     usages: &[LimitUsage],
@@ -215,7 +223,7 @@ async fn notice(
 }
 
 /// Counts a notice, and logs whom it is about.
-fn count(context: &Context, account: &str, usage: &LimitUsage, notice: &Notice<'_>) {
+fn count(context: &WorkerContext, account: &str, usage: &LimitUsage, notice: &Notice<'_>) {
     let metrics = &context.metrics.thresholds;
     metrics.count_notice(notice.watched, notice.threshold);
     tracing::warn!(

@@ -3,7 +3,7 @@
 
 mod no_room;
 
-use crate::context::Context;
+use crate::context::WorkerContext;
 use crate::metrics::Worker;
 use crate::rounds::Rounds;
 use domain::mode::Mode;
@@ -46,7 +46,7 @@ impl Remaining {
 }
 
 /// Delivers until the server stops. Several servers, and requests, may do so concurrently: everything arrives once.
-pub(super) async fn run(context: Arc<Context>, stopping: watch::Receiver<bool>) {
+pub(super) async fn run(context: Arc<WorkerContext>, stopping: watch::Receiver<bool>) {
     let no_room_accounts = NoRoomAccounts::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_while_trusted(&context).await {
@@ -56,7 +56,7 @@ pub(super) async fn run(context: Arc<Context>, stopping: watch::Receiver<bool>) 
 }
 
 /// Performs one round over the reachable buckets.
-async fn run_round(context: &Context, no_room_accounts: &NoRoomAccounts) -> Result<(), StoreError> {
+async fn run_round(context: &WorkerContext, no_room_accounts: &NoRoomAccounts) -> Result<(), StoreError> {
     let batch = Batch::new(&context.store);
     let buckets = stream::iter(Bucket::all())
         .map(|bucket| batch.run(bucket, deliver_waiting(context, bucket, no_room_accounts)));
@@ -76,7 +76,7 @@ async fn run_round(context: &Context, no_room_accounts: &NoRoomAccounts) -> Resu
 
 /// Delivers the rows of a bucket. A row that cannot be delivered does not delay the others.
 async fn deliver_waiting(
-    context: &Context,
+    context: &WorkerContext,
     bucket: Bucket,
     no_room_accounts: &NoRoomAccounts,
 ) -> Result<Remaining, StoreError> {
@@ -125,7 +125,7 @@ async fn deliver_waiting(
 /// Delivers a row once its debit is durable, so that no failover can undo it: otherwise the money could be in both
 /// accounts. `None` before that.
 async fn deliver_one(
-    context: &Context,
+    context: &WorkerContext,
     bucket: Bucket,
     transit: &Transit,
 ) -> Result<Option<Delivered>, StoreError> {

@@ -18,13 +18,13 @@ const REST_BYTES_MAX: usize = 8 << 10;
 const REST_WAIT: Duration = Duration::from_millis(250);
 
 /// A body that is handed back if it is dropped before its end.
-pub(super) struct RequestBody {
+pub(super) struct IncomingBody {
     body: Option<Incoming>,
     rest: Option<oneshot::Sender<Incoming>>,
 }
 
 /// The unread part of a body.
-pub(super) enum Rest {
+pub(super) enum UnreadBody {
     /// There is no body.
     None,
     /// The caller waits for permission to send it (100-continue), and gets an answer instead.
@@ -33,20 +33,20 @@ pub(super) enum Rest {
     Awaited(oneshot::Receiver<Incoming>),
 }
 
-impl RequestBody {
+impl IncomingBody {
     /// Takes the body of a request.
-    pub(super) fn split(request: Request<Incoming>) -> (Request<Self>, Rest) {
+    pub(super) fn split(request: Request<Incoming>) -> (Request<Self>, UnreadBody) {
         if request.body().is_end_stream() {
             let without = |body| Self {
                 body: Some(body),
                 rest: None,
             };
-            return (request.map(without), Rest::None);
+            return (request.map(without), UnreadBody::None);
         }
         let (sender, receiver) = oneshot::channel();
         let rest = match request.headers().contains_key(EXPECT) {
-            true => Rest::Unwanted,
-            false => Rest::Awaited(receiver),
+            true => UnreadBody::Unwanted,
+            false => UnreadBody::Awaited(receiver),
         };
         let with_rest = |body| Self {
             body: Some(body),
@@ -56,7 +56,7 @@ impl RequestBody {
     }
 }
 
-impl Drop for RequestBody {
+impl Drop for IncomingBody {
     fn drop(&mut self) {
         if let (Some(body), Some(rest)) = (self.body.take(), self.rest.take())
             && !body.is_end_stream()
@@ -66,7 +66,7 @@ impl Drop for RequestBody {
     }
 }
 
-impl Rest {
+impl UnreadBody {
     /// Reads the rest and discards it. Returns whether the body is at its end.
     pub(super) async fn discard(self) -> bool {
         let receiver = match self {
@@ -102,7 +102,7 @@ async fn discard_frames(mut body: Incoming) -> bool {
     true
 }
 
-impl Body for RequestBody {
+impl Body for IncomingBody {
     type Data = Bytes;
     type Error = hyper::Error;
 

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// The body, and what keeps the connection's slot until it is sent.
-pub(super) struct Answer {
+pub(super) struct AnswerBody {
     body: Body,
     _under_way: Option<Arc<UnderWay>>,
 }
 
-impl Answer {
+impl AnswerBody {
     pub(super) const fn new(body: Body, under_way: Option<Arc<UnderWay>>) -> Self {
         Self {
             body,
@@ -23,7 +23,7 @@ impl Answer {
     }
 }
 
-impl HttpBody for Answer {
+impl HttpBody for AnswerBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -116,7 +116,7 @@ async fn failing_webhooks_of_the_past_do_not_hide_those_of_today() {
 #[tokio::test]
 async fn a_scanned_webhook_has_every_second_turn() {
     let (mut slots, mut turns) = (Slots::new(16), JoinSet::new());
-    let mut queues = Queues::default();
+    let mut queues = WebhookQueues::default();
     for number in 0..3 {
         queues.hinted.push(endpoint(&format!("acct_hinted{number}"), 1));
         queues
@@ -141,7 +141,7 @@ async fn a_scanned_webhook_has_every_second_turn() {
 async fn a_webhook_without_room_waits_and_delays_no_other() {
     let (mut slots, mut turns) = (Slots::new(8), JoinSet::new());
     slots.enter(id(&mut turns).await, endpoint("acct_full", 0));
-    let mut queues = Queues::default();
+    let mut queues = WebhookQueues::default();
     for number in 0..CANDIDATES_MAX + 10 {
         queues.hinted.push(endpoint("acct_full", number));
     }

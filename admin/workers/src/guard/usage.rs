@@ -27,13 +27,13 @@ const LEAST_PART: u64 = 100;
 #[derive(Debug, Default)]
 pub(super) struct StoreUsage {
     rotation: Rotation,
-    accounts: HashMap<String, AccountUsage>,
+    accounts: HashMap<String, AccountShares>,
     /// Accounts whose usage was read or could not be read, until every account had a turn.
     turns: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct AccountUsage {
+struct AccountShares {
     /// Approximate size in the store.
     bytes: u64,
     /// The budget of audit entries, or of their text, that a mode has used up.
@@ -56,7 +56,7 @@ impl StoreUsage {
         let batch = Batch::new(store);
         let reads = stream::iter(accounts).map(async |account| {
             let bucket = AccountKeys::new(&account).bucket();
-            let usage = batch.run(bucket, AccountUsage::read(store, &account)).await?;
+            let usage = batch.run(bucket, AccountShares::read(store, &account)).await?;
             Some((account, usage))
         });
         let mut reads = reads.buffer_unordered(AT_ONCE);
@@ -87,7 +87,7 @@ impl StoreUsage {
     }
 }
 
-impl AccountUsage {
+impl AccountShares {
     async fn read(store: &Store, account: &str) -> Result<Self, StoreError> {
         let budgets = store.budgets();
         let mut sum = Self::default();
@@ -117,7 +117,7 @@ impl AccountUsage {
 /// Returns the accounts to refuse: those over a budget of their audit entries, and in a nearly full store also those
 /// that use far more than the median account. If the list cannot hold all of them, it has the largest.
 fn refused(
-    accounts: &HashMap<String, AccountUsage>,
+    accounts: &HashMap<String, AccountShares>,
     is_nearly_full: bool,
     memory_max: u64,
 ) -> BTreeMap<String, Cause> {
@@ -126,7 +126,7 @@ fn refused(
     // The lower of two middle values: with only one other account, an account can still be far above it.
     let median = sizes.get(sizes.len().saturating_sub(1) / 2).copied().unwrap_or(0);
     let far_above = median.saturating_mul(TIMES_MEDIAN).max(memory_max / LEAST_PART);
-    let cause = |usage: &AccountUsage| {
+    let cause = |usage: &AccountShares| {
         let share = (is_nearly_full && usage.bytes > far_above).then_some(Cause::Share);
         usage.over_audit.or(share)
     };
@@ -143,10 +143,10 @@ fn refused(
 mod tests {
     use super::*;
 
-    fn accounts(sizes: &[(&str, u64)]) -> HashMap<String, AccountUsage> {
-        let seen = |bytes| AccountUsage {
+    fn accounts(sizes: &[(&str, u64)]) -> HashMap<String, AccountShares> {
+        let seen = |bytes| AccountShares {
             bytes,
-            ..AccountUsage::default()
+            ..AccountShares::default()
         };
         sizes
             .iter()
@@ -194,9 +194,9 @@ mod tests {
             let mut all = accounts(&[("a", 50), ("b", 60)]);
             all.insert(
                 "c".to_owned(),
-                AccountUsage {
+                AccountShares {
                     over_audit: Some(cause),
-                    ..AccountUsage::default()
+                    ..AccountShares::default()
                 },
             );
             let list = refused(&all, false, 0);

@@ -35,10 +35,10 @@ impl NoRoomAccounts {
 
 /// The rows of one bucket, by id.
 #[derive(Debug, Default)]
-pub(super) struct NoRoom(HashMap<String, Row>);
+pub(super) struct NoRoom(HashMap<String, NextTry>);
 
 #[derive(Debug)]
-struct Row {
+struct NextTry {
     mode: Mode,
     due: Instant,
     pause: Duration,
@@ -63,7 +63,7 @@ impl NoRoom {
         let earlier = self.0.get(id).map(|row| row.pause);
         let pause = earlier.map_or(PAUSE_FIRST, |pause| (pause * 2).min(PAUSE_MAX));
         let due = now + pause;
-        self.0.insert(id.to_owned(), Row { mode, due, pause });
+        self.0.insert(id.to_owned(), NextTry { mode, due, pause });
         earlier.is_none()
     }
 
