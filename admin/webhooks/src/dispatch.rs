@@ -8,7 +8,7 @@ mod row;
 use crate::Webhooks;
 use domain::entry::{Entry, Sealed};
 use domain::event;
-use domain::event::violations::{Group, Waiting};
+use domain::event::violations::{GroupViolations, ViolationGroup};
 use history::trail::Trail;
 use row::{DELIVERIES_MAX, ReadEntry, StepDeliveries, batches_of};
 use std::collections::{BTreeSet, VecDeque};
@@ -117,7 +117,8 @@ impl Dispatcher<'_> {
     async fn dispatch_entries(&mut self, cursor: Cursor) -> Result<bool, StoreError> {
         let store = &self.webhooks.store;
         let events = self.ahead.iter().flat_map(|read| &read.events);
-        let groups: BTreeSet<Group> = events.clone().filter_map(Group::from_event).collect();
+        let groups: BTreeSet<ViolationGroup> =
+            events.clone().filter_map(ViolationGroup::from_event).collect();
         let webhooks = match events.count() {
             0 => Vec::new(),
             _ => WebhookRecord::all(store, self.realm).await?,
@@ -144,10 +145,10 @@ impl Dispatcher<'_> {
         let store = &self.webhooks.store;
         let webhooks = WebhookRecord::all(store, self.realm).await?;
         let most = (DELIVERIES_MAX / webhooks.len().max(1)).max(1);
-        let waiting: Vec<(Group, Waiting)> = waiting(store, self.realm, most).await?;
+        let waiting: Vec<(ViolationGroup, GroupViolations)> = waiting(store, self.realm, most).await?;
         let events: Vec<DeliveryEvent> = waiting.iter().map(|(_, waiting)| waiting.into()).collect();
         let batches = batches_of(&webhooks, &events);
-        let groups: Vec<Group> = waiting.into_iter().map(|(group, _)| group).collect();
+        let groups: Vec<ViolationGroup> = waiting.into_iter().map(|(group, _)| group).collect();
         let dispatch = DispatchCoalesced {
             step: self.step(cursor, &batches),
             minute_end,

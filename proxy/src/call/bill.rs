@@ -10,7 +10,7 @@ use domain::measured::{Billing, CallEnd, Measured};
 use domain::money::Nanos;
 use domain::price::{ActualCost, Usage, reported_cost};
 use http::StatusCode;
-use sse::Filter;
+use sse::StreamFilter;
 use std::time::Duration;
 
 /// The final charge of a call.
@@ -85,7 +85,7 @@ impl Bill {
 
     /// Computes the charge of a stream that ended with `end`, at `held` if its usage is not that of the whole answer.
     /// The charge is then also at least the cost of the text seen, and of the usage so far.
-    pub fn from_stream(request: &CallRequest, held: Nanos, filter: &Filter, end: CallEnd) -> Self {
+    pub fn from_stream(request: &CallRequest, held: Nanos, filter: &StreamFilter, end: CallEnd) -> Self {
         let json = filter.usage();
         let reader = request.usage_reader();
         let usage = json.and_then(|json| reader.tokens(json).ok());

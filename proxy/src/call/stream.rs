@@ -32,7 +32,7 @@ use extender::{Extender, NotExtended};
 use growth::Growth;
 use reader::{StreamLimits, StreamReader};
 use secrecy::{ExposeSecret as _, SecretString};
-use sse::Filter;
+use sse::StreamFilter;
 use std::cell::LazyCell;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,7 +112,7 @@ impl Streams {
         let key = LazyCell::new(move || SentKey::new(provider_key.expose_secret()));
         let redact = Box::new(move |text: &[u8]| key.redact(text));
         let usage = request.usage_reader();
-        let filter = Filter::new(
+        let filter = StreamFilter::new(
             usage.format(),
             request.stream.is_none_or(|stream| stream.usage_passes),
             (redact, usage.of_events()),

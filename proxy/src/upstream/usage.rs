@@ -8,7 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use sse::{Filter, Format, FoundUsage, ReadUsage, USAGE_BYTES_MAX};
+use sse::{Format, FoundUsage, ReadUsage, StreamFilter, USAGE_BYTES_MAX};
 use std::marker::PhantomData;
 
 /// The part of an answer that the settlement needs.
@@ -160,7 +160,7 @@ impl UsageReader {
     /// providers go by the `Accept` of the request. The usage must be that of the whole answer.
     pub fn read_events(&self, plain: &Bytes) -> Reported {
         let nothing_is_redacted = Box::new(|_: &[u8]| None);
-        let mut filter = Filter::new(self.format(), true, (nothing_is_redacted, self.of_events()));
+        let mut filter = StreamFilter::new(self.format(), true, (nothing_is_redacted, self.of_events()));
         filter.push(plain, &mut Vec::new());
         filter.close(&mut Vec::new());
         let whole = filter.usage().filter(|_| filter.usage_is_whole(true));

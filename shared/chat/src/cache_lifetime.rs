@@ -3,7 +3,7 @@
 
 use super::error::Scan;
 use super::key::folded;
-use super::scan::{Scanner, Value};
+use super::scan::{BodyValue, Scanner};
 
 /// The top-level key.
 pub(super) const OPTIONS: &str = "prompt_cache_options";
@@ -35,13 +35,13 @@ pub(super) fn is_long(scanner: &mut Scanner<'_>, name: &str) -> Scan<bool> {
         })?;
         return Ok(is_long);
     }
-    Ok(!matches!(scanner.value()?, Value::Null))
+    Ok(!matches!(scanner.value()?, BodyValue::Null))
 }
 
-fn is_default(value: Value<'_>, default: &str) -> Scan<bool> {
+fn is_default(value: BodyValue<'_>, default: &str) -> Scan<bool> {
     Ok(match value {
-        Value::Null => true,
-        Value::Text(text) => text.decode()? == default,
+        BodyValue::Null => true,
+        BodyValue::Text(text) => text.decode()? == default,
         _ => false,
     })
 }

@@ -4,7 +4,7 @@
 use super::error::{BodyError, Scan};
 use super::key::{folded, letters};
 use super::keys::Keys;
-use super::scan::{Scanner, Value};
+use super::scan::{BodyValue, Scanner};
 use super::text::Text;
 use super::{MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX};
 use std::borrow::Cow;
@@ -64,9 +64,9 @@ const SEVERAL_MODELS: char = ',';
 #[derive(Debug)]
 pub(super) struct Common<'a> {
     pub keys: Keys<'a>,
-    pub model: Option<Value<'a>>,
-    pub stream: Option<Value<'a>>,
-    pub service_tier: Option<Value<'a>>,
+    pub model: Option<BodyValue<'a>>,
+    pub stream: Option<BodyValue<'a>>,
+    pub service_tier: Option<BodyValue<'a>>,
     /// The first of [`CHOICES`] with a value that chooses something.
     pub choice: Option<&'static str>,
 }
@@ -92,7 +92,7 @@ impl<'a> Common<'a> {
     /// Returns the unescaped model. [`check_model`](Self::check_model) must have checked its presence.
     pub(super) fn model(&self) -> Scan<Cow<'a, str>> {
         match self.model {
-            Some(Value::Text(text)) => text_of(text, MODEL_BYTES_MAX)?
+            Some(BodyValue::Text(text)) => text_of(text, MODEL_BYTES_MAX)?
                 .filter(|model| !model.contains(SEVERAL_MODELS))
                 .ok_or(BodyError::BadModel),
             _ => Err(BodyError::MissingModel),
@@ -105,7 +105,7 @@ impl<'a> Common<'a> {
             return Err(error.clone());
         }
         match self.model {
-            Some(Value::Text(text)) if text.bytes > 0 => Ok(()),
+            Some(BodyValue::Text(text)) if text.bytes > 0 => Ok(()),
             _ => Err(BodyError::MissingModel),
         }
     }
@@ -118,8 +118,8 @@ impl<'a> Common<'a> {
     /// Returns the requested service tier.
     pub(super) fn service_tier(&self) -> Scan<Option<Cow<'a, str>>> {
         match self.service_tier {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::Text(text)) => {
+            None | Some(BodyValue::Null) => Ok(None),
+            Some(BodyValue::Text(text)) => {
                 let tier = text_of(text, SERVICE_TIER_BYTES_MAX)?;
                 tier.map(Some).ok_or(BodyError::BadServiceTier)
             }
@@ -159,10 +159,10 @@ fn chooses_nothing(value: &str) -> bool {
 }
 
 /// Reads a boolean. `null` and an absent value are false; any other value is `error`.
-pub(super) fn boolean(value: Option<Value<'_>>, error: BodyError) -> Scan<bool> {
+pub(super) fn boolean(value: Option<BodyValue<'_>>, error: BodyError) -> Scan<bool> {
     match value {
-        None | Some(Value::Null) => Ok(false),
-        Some(Value::Bool(value)) => Ok(value),
+        None | Some(BodyValue::Null) => Ok(false),
+        Some(BodyValue::Bool(value)) => Ok(value),
         Some(_) => Err(error),
     }
 }
@@ -182,10 +182,10 @@ fn text_of(text: Text<'_>, bytes_max: usize) -> Scan<Option<Cow<'_, str>>> {
 
 /// Parses an integer from 1 to `max`; `null` is absent. Only digits are accepted: parsers disagree about `1.0`, `1e0`
 /// and `-0`.
-pub(super) fn count(key: &'static str, value: Option<Value<'_>>, max: u64) -> Scan<Option<u64>> {
+pub(super) fn count(key: &'static str, value: Option<BodyValue<'_>>, max: u64) -> Scan<Option<u64>> {
     let number = match value {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Number(number)) => number.parse::<u64>().ok(),
+        None | Some(BodyValue::Null) => return Ok(None),
+        Some(BodyValue::Number(number)) => number.parse::<u64>().ok(),
         Some(_) => None,
     };
     let in_range = number.filter(|number| (1..=max).contains(number));
@@ -197,7 +197,7 @@ pub(super) fn count(key: &'static str, value: Option<Value<'_>>, max: u64) -> Sc
 pub(super) fn has_audio(scanner: &mut Scanner<'_>) -> Scan<bool> {
     let mut audio = false;
     let mut element = |scanner: &mut Scanner<'_>| {
-        if let Value::Text(text) = scanner.value()? {
+        if let BodyValue::Text(text) = scanner.value()? {
             audio |= text.decode()? == "audio";
         }
         Ok(())

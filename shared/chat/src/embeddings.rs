@@ -9,7 +9,7 @@ use crate::body::RequestBody;
 use crate::common::Common;
 use crate::error::{BodyError, Scan};
 use crate::prompt::Prompt;
-use crate::scan::{Scanner, Value};
+use crate::scan::{BodyValue, Scanner};
 use crate::text::Text;
 use crate::{INPUTS_MAX, top};
 use domain::price::CallShape;
@@ -112,7 +112,7 @@ impl Input {
         if scanner.peek() == Some(b'[') {
             return scanner.array(|scanner| self.element(scanner, prompt));
         }
-        if let Value::Text(text) = scanner.value()? {
+        if let BodyValue::Text(text) = scanner.value()? {
             self.elements = usize::from(text.bytes > 0);
             prompt.parts += 1;
             prompt.bytes += text.bytes;
@@ -127,7 +127,7 @@ impl Input {
         let kind = match scanner.peek() {
             Some(b'[') => self.tokens(scanner)?.then_some(InputKind::Tokens),
             _ => match scanner.value()? {
-                Value::Text(text) => {
+                BodyValue::Text(text) => {
                     prompt.parts += 1;
                     prompt.bytes += text.bytes;
                     Some(InputKind::Text)
@@ -155,8 +155,8 @@ impl Input {
 
     /// Counts a token id; false if the value is not one. Only digits are accepted: parsers disagree about `1.0` and
     /// `1e0`.
-    fn token(&mut self, value: Value<'_>) -> bool {
-        let is_token = matches!(value, Value::Number(number) if number.parse::<u32>().is_ok());
+    fn token(&mut self, value: BodyValue<'_>) -> bool {
+        let is_token = matches!(value, BodyValue::Number(number) if number.parse::<u32>().is_ok());
         self.token_ids += u64::from(is_token);
         is_token
     }

@@ -8,7 +8,7 @@ use super::keys::near;
 use super::prompt::Prompt;
 use super::responses::tool;
 use super::responses::unseen::Unseen;
-use super::scan::{Scanner, Value};
+use super::scan::{BodyValue, Scanner};
 use super::stream_options::{StreamOptions, UsageSplice};
 use super::text::Text;
 use super::{COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, N_MAX};
@@ -51,9 +51,9 @@ pub(super) struct ChatFields<'a> {
     stream_options: Option<StreamOptions>,
     /// The first key that resembles one of [`DECISIVE_IN_STREAMS`].
     near_in_streams: Option<BodyError>,
-    n: Option<Value<'a>>,
-    max_completion_tokens: Option<Value<'a>>,
-    max_tokens: Option<Value<'a>>,
+    n: Option<BodyValue<'a>>,
+    max_completion_tokens: Option<BodyValue<'a>>,
+    max_tokens: Option<BodyValue<'a>>,
     /// Elements of `messages`.
     messages: usize,
     /// Index of the first element of `messages` that is not an object.
@@ -101,7 +101,7 @@ impl<'a> ChatFields<'a> {
             "service_tier" => self.common.service_tier = Some(scanner.value()?),
             "messages" => self.read_messages(scanner)?,
             "modalities" => self.audio_output |= has_audio(scanner)?,
-            "audio" => self.audio_output |= !matches!(scanner.value()?, Value::Null),
+            "audio" => self.audio_output |= !matches!(scanner.value()?, BodyValue::Null),
             "web_search_options" => {
                 // The model sees the location in this field.
                 self.web_search |= scanner.peek() != Some(b'n');

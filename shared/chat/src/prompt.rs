@@ -15,10 +15,10 @@ mod part;
 use super::cache_lifetime;
 use super::error::Scan;
 use super::key::folded;
-use super::scan::{Scanner, Value};
+use super::scan::{BodyValue, Scanner};
 use super::text::Text;
 use domain::price::CallShape;
-use part::Part;
+use part::PromptPart;
 
 /// Values of `role`; they are not billed as text.
 pub(super) const ROLES: &[&str] = &["user", "assistant", "system", "developer", "tool", "function"];
@@ -100,8 +100,8 @@ impl Prompt {
     pub(super) fn text(&mut self, scanner: &mut Scanner<'_>) -> Scan {
         let start = scanner.at();
         match scanner.value()? {
-            Value::Null => {}
-            Value::Text(text) => self.bytes += text.bytes,
+            BodyValue::Null => {}
+            BodyValue::Text(text) => self.bytes += text.bytes,
             _ => self.bytes += scanner.at() - start,
         }
         Ok(())
@@ -132,8 +132,8 @@ impl Prompt {
     pub(super) fn word(&mut self, scanner: &mut Scanner<'_>, free: &[&str]) -> Scan {
         let start = scanner.at();
         match scanner.value()? {
-            Value::Null => {}
-            Value::Text(text) if free.contains(&text.raw) => {}
+            BodyValue::Null => {}
+            BodyValue::Text(text) if free.contains(&text.raw) => {}
             _ => self.bytes += scanner.at() - start,
         }
         Ok(())
@@ -157,7 +157,7 @@ impl Prompt {
             return self.text(scanner);
         }
         let start = scanner.at();
-        let part = Part::read(scanner)?;
+        let part = PromptPart::read(scanner)?;
         part.add_to(self, scanner.at() - start);
         Ok(())
     }

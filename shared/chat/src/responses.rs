@@ -26,7 +26,7 @@ use crate::cache_lifetime;
 use crate::common::{Common, boolean, count, has_audio};
 use crate::error::{BodyError, Scan};
 use crate::prompt::Prompt;
-use crate::scan::{Scanner, Value};
+use crate::scan::{BodyValue, Scanner};
 use crate::text::Text;
 use crate::{COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, top};
 use domain::measured::Endpoint;
@@ -99,8 +99,8 @@ pub fn parse(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
 #[derive(Debug)]
 struct ResponsesFields<'a> {
     common: Common<'a>,
-    max_output_tokens: Option<Value<'a>>,
-    background: Option<Value<'a>>,
+    max_output_tokens: Option<BodyValue<'a>>,
+    background: Option<BodyValue<'a>>,
     /// Whether `instructions` is neither a string nor `null`.
     odd_instructions: bool,
     /// Whether `input` is not empty.
@@ -153,7 +153,7 @@ impl<'a> ResponsesFields<'a> {
             "prompt" => self.refuse(scanner, Origin::Prompt, &name, STORED)?,
             "context_management" => self.refuse(scanner, Origin::ContextManagement, &name, UNBOUNDED)?,
             "modalities" => self.audio_output |= has_audio(scanner)?,
-            "audio" => self.audio_output |= !matches!(scanner.value()?, Value::Null),
+            "audio" => self.audio_output |= !matches!(scanner.value()?, BodyValue::Null),
             name if is_free(name) => scanner.skip()?,
             // A parameter added to the API after this list was written may contain text.
             _ => {
@@ -171,7 +171,7 @@ impl<'a> ResponsesFields<'a> {
         if !self.has_input {
             return Err(BodyError::MissingInput);
         }
-        if matches!(self.background, Some(Value::Bool(true))) {
+        if matches!(self.background, Some(BodyValue::Bool(true))) {
             self.note(Origin::Background, Some(Unseen::at("background", LATER)));
         }
         if let Some((_, unseen)) = self.unseen {
@@ -206,8 +206,8 @@ impl<'a> ResponsesFields<'a> {
     /// Reads the value of `instructions`, which counts as a message.
     fn read_instructions(&mut self, scanner: &mut Scanner<'a>) -> Scan {
         match scanner.value()? {
-            Value::Null => {}
-            Value::Text(text) => {
+            BodyValue::Null => {}
+            BodyValue::Text(text) => {
                 self.prompt.framed += 1;
                 self.prompt.bytes += text.bytes;
             }
@@ -219,7 +219,7 @@ impl<'a> ResponsesFields<'a> {
     /// Reads the value of `input`: a string, which is one message, or an array of items.
     fn read_input(&mut self, scanner: &mut Scanner<'a>) -> Scan {
         if scanner.peek() != Some(b'[') {
-            if let Value::Text(text) = scanner.value()? {
+            if let BodyValue::Text(text) = scanner.value()? {
                 self.has_input = text.bytes > 0;
                 self.prompt.framed += 1;
                 self.prompt.bytes += text.bytes;
@@ -265,7 +265,7 @@ impl<'a> ResponsesFields<'a> {
 
     /// Reads a value that is refused unless it is `null`.
     fn refuse(&mut self, scanner: &mut Scanner<'a>, origin: Origin, name: &str, why: &'static str) -> Scan {
-        if !matches!(scanner.value()?, Value::Null) {
+        if !matches!(scanner.value()?, BodyValue::Null) {
             self.note(origin, Some(Unseen::at(name, why)));
         }
         Ok(())

@@ -9,7 +9,7 @@ const PLAIN_NUMBER_BYTES: usize = 300;
 
 /// A value of the body.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'a> {
+pub(super) enum BodyValue<'a> {
     /// `null`.
     Null,
     /// `true` or `false`.
@@ -90,17 +90,17 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads any value.
-    pub(super) fn value(&mut self) -> Scan<Value<'a>> {
+    pub(super) fn value(&mut self) -> Scan<BodyValue<'a>> {
         match self.peek() {
-            Some(b'"') => self.string().map(Value::Text),
+            Some(b'"') => self.string().map(BodyValue::Text),
             Some(b'{') => self
                 .object(|scanner, _key| scanner.skip())
-                .map(|()| Value::Nested),
-            Some(b'[') => self.array(Self::skip).map(|()| Value::Nested),
-            Some(b'-' | b'0'..=b'9') => self.number().map(Value::Number),
-            Some(b't') => self.literal("true", Value::Bool(true)),
-            Some(b'f') => self.literal("false", Value::Bool(false)),
-            Some(b'n') => self.literal("null", Value::Null),
+                .map(|()| BodyValue::Nested),
+            Some(b'[') => self.array(Self::skip).map(|()| BodyValue::Nested),
+            Some(b'-' | b'0'..=b'9') => self.number().map(BodyValue::Number),
+            Some(b't') => self.literal("true", BodyValue::Bool(true)),
+            Some(b'f') => self.literal("false", BodyValue::Bool(false)),
+            Some(b'n') => self.literal("null", BodyValue::Null),
             _ => Err(self.unexpected()),
         }
     }
@@ -185,7 +185,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Parses `word` as `value`.
-    fn literal(&mut self, word: &str, value: Value<'a>) -> Scan<Value<'a>> {
+    fn literal(&mut self, word: &str, value: BodyValue<'a>) -> Scan<BodyValue<'a>> {
         let rest = &self.text.as_bytes()[self.at..];
         if rest.starts_with(word.as_bytes()) {
             self.at += word.len();

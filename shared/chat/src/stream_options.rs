@@ -5,7 +5,7 @@
 
 use super::error::{BodyError, Scan};
 use super::keys::Keys;
-use super::scan::{Scanner, Value};
+use super::scan::{BodyValue, Scanner};
 use std::ops::Range;
 
 /// The key that a lenient parser must not find where this one does not.
@@ -57,7 +57,7 @@ impl StreamOptions {
             return Self::read_object(scanner, start + 1);
         }
         Ok(match scanner.value()? {
-            Value::Null => Self::spliced(start..scanner.at(), r#"{"include_usage":true}"#),
+            BodyValue::Null => Self::spliced(start..scanner.at(), r#"{"include_usage":true}"#),
             _ => Self {
                 splice: None,
                 flaw: Some(BodyError::BadStreamOptions),
@@ -89,11 +89,11 @@ impl StreamOptions {
         let options = match usage {
             None if is_empty => Self::spliced(first..first, r#""include_usage":true"#),
             None => Self::spliced(first..first, r#""include_usage":true,"#),
-            Some((Value::Bool(true), _)) => Self {
+            Some((BodyValue::Bool(true), _)) => Self {
                 splice: None,
                 flaw: None,
             },
-            Some((Value::Bool(false) | Value::Null, at)) => Self::spliced(at, "true"),
+            Some((BodyValue::Bool(false) | BodyValue::Null, at)) => Self::spliced(at, "true"),
             Some(_) => Self {
                 splice: None,
                 flaw: Some(BodyError::IncludeUsageNotBoolean),

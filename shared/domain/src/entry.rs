@@ -8,7 +8,7 @@ mod ended_by;
 mod words;
 
 pub use call::{HoldOutcome, NONE, run_of_word, run_word};
-pub use checks::Check;
+pub use checks::RecordedCheck;
 pub use ended_by::{EndedBy, OPERATOR};
 
 use super::chain;

@@ -81,7 +81,7 @@ crate::schema_types! {
 
 /// An event of a timeline, not yet chained.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct TimelineEvent {
     /// Time in ms since 1970.
     pub at_ms: u64,
     /// Type of the event.
@@ -95,7 +95,7 @@ pub struct Event {
 /// A chained event in exported form: exactly the hashed fields, and the hash.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = TimelineEntry)]
-pub struct Entry {
+pub struct TimelineEntry {
     #[schema(value_type = is::Time)]
     at: String,
     #[schema(value_type = IntentEvent)]
@@ -128,7 +128,7 @@ fn as_hashed<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Err
     raw.serialize(serializer)
 }
 
-impl Entry {
+impl TimelineEntry {
     /// Returns the hash in hex; empty before the entry is chained.
     pub fn hash(&self) -> &str {
         self.entry_hash.as_deref().unwrap_or_default()
@@ -136,10 +136,10 @@ impl Entry {
 }
 
 /// Chains the events of a timeline, oldest first.
-pub fn timeline(events: &[Event]) -> Vec<Entry> {
+pub fn timeline(events: &[TimelineEvent]) -> Vec<TimelineEntry> {
     let mut previous = GENESIS.to_owned();
     let chained = events.iter().map(|event| {
-        let mut entry = Entry {
+        let mut entry = TimelineEntry {
             at: iso_from_ms(event.at_ms),
             event_type: event.kind.as_str(),
             action: event.kind.action(),

@@ -24,12 +24,12 @@ struct Pool<K> {
     of_name_max: usize,
     /// Number of waits so far.
     waits: u64,
-    names: HashMap<K, Name>,
+    names: HashMap<K, NameState>,
 }
 
 /// Permits and waits of a name, which is forgotten with the last of both.
 #[derive(Debug, Default)]
-struct Name {
+struct NameState {
     held: usize,
     waiting: VecDeque<(u64, oneshot::Sender<()>)>,
 }
@@ -110,7 +110,7 @@ impl<K: Clone + Eq + Hash> Pool<K> {
 
     /// Returns the name, among those that may take a permit, of the longest wait.
     fn next(&self) -> Option<K> {
-        let may = |name: &Name| may_take(name.held, self.free) && name.held < self.of_name_max;
+        let may = |name: &NameState| may_take(name.held, self.free) && name.held < self.of_name_max;
         let names = self.names.iter().filter(|(_, name)| may(name));
         let waiting = names.filter_map(|(key, name)| Some((name.waiting.front()?.0, key)));
         waiting.min_by_key(|(wait, _)| *wait).map(|(_, key)| key.clone())

@@ -18,15 +18,15 @@ const FIRST_MAX: usize = 8;
 
 /// Position of the parser in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum LinePosition {
     Name,
     /// After the colon: one space belongs to neither name nor value.
-    Colon(Field),
-    Value(Field),
+    Colon(EventField),
+    Value(EventField),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
+enum EventField {
     Data,
     Event,
     Other,
@@ -35,7 +35,7 @@ enum Field {
 /// Reader of one stream's events.
 #[derive(Debug)]
 pub(crate) struct EventReader {
-    line: Line,
+    line: LinePosition,
     name: Vec<u8>,
     /// Whether the current line has any bytes.
     is_begun: bool,
@@ -57,7 +57,7 @@ pub(crate) struct EventReader {
 impl EventReader {
     pub(crate) fn new(format: Format) -> Self {
         Self {
-            line: Line::Name,
+            line: LinePosition::Name,
             name: Vec::new(),
             is_begun: false,
             at_start: true,
@@ -95,8 +95,10 @@ impl EventReader {
     /// Reads the LF at the start of the piece if it belongs to the CRLF whose CR ended the last event. Returns whether
     /// it did.
     pub(crate) fn read_late_lf(&mut self, piece: &[u8]) -> bool {
-        let is_late =
-            self.after_cr && self.line == Line::Name && !self.is_begun && piece.first() == Some(&b'\n');
+        let is_late = self.after_cr
+            && self.line == LinePosition::Name
+            && !self.is_begun
+            && piece.first() == Some(&b'\n');
         self.after_cr &= !is_late;
         is_late
     }
@@ -135,14 +137,14 @@ impl EventReader {
         self.at_start = false;
         match self.line {
             // The lines of an event's data are joined by line ends, which are white space in JSON.
-            Line::Value(Field::Data) => self.json.read(b"\n", &mut self.event, &mut self.stream),
-            Line::Value(Field::Event) => {
+            LinePosition::Value(EventField::Data) => self.json.read(b"\n", &mut self.event, &mut self.stream),
+            LinePosition::Value(EventField::Event) => {
                 set_word(&mut self.event.kind, &self.kind);
                 self.kind.clear();
             }
             _ => {}
         }
-        self.line = Line::Name;
+        self.line = LinePosition::Name;
         self.name.clear();
         was_empty
     }
@@ -152,11 +154,11 @@ impl EventReader {
         self.is_begun = true;
         match self.line {
             // Nearly every line.
-            Line::Name if self.name.is_empty() && rest.starts_with(DATA) => {
-                self.line = Line::Value(Field::Data);
+            LinePosition::Name if self.name.is_empty() && rest.starts_with(DATA) => {
+                self.line = LinePosition::Value(EventField::Data);
                 DATA.len()
             }
-            Line::Name => {
+            LinePosition::Name => {
                 match rest[0] {
                     b':' => {
                         let mut name = self.name.as_slice();
@@ -164,22 +166,22 @@ impl EventReader {
                             name = name.strip_prefix(BYTE_ORDER_MARK).unwrap_or(name);
                         }
                         let field = match name {
-                            b"data" => Field::Data,
-                            b"event" => Field::Event,
-                            _ => Field::Other,
+                            b"data" => EventField::Data,
+                            b"event" => EventField::Event,
+                            _ => EventField::Other,
                         };
-                        self.line = Line::Colon(field);
+                        self.line = LinePosition::Colon(field);
                     }
                     byte if self.name.len() < NAME_MAX => self.name.push(byte),
                     _ => {}
                 }
                 1
             }
-            Line::Colon(field) => {
-                self.line = Line::Value(field);
+            LinePosition::Colon(field) => {
+                self.line = LinePosition::Value(field);
                 usize::from(rest[0] == b' ')
             }
-            Line::Value(field) => {
+            LinePosition::Value(field) => {
                 let end = memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
                 self.value(field, &rest[..end]);
                 end
@@ -187,9 +189,9 @@ impl EventReader {
         }
     }
 
-    fn value(&mut self, field: Field, bytes: &[u8]) {
+    fn value(&mut self, field: EventField, bytes: &[u8]) {
         match field {
-            Field::Data => {
+            EventField::Data => {
                 let room = FIRST_MAX.saturating_sub(self.first.len());
                 self.first.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 let first = self.first.trim_ascii();
@@ -200,8 +202,8 @@ impl EventReader {
                     Some(_) => self.stream.text_bytes += bytes.len() as u64,
                 }
             }
-            Field::Event => append_word(&mut self.kind, bytes),
-            Field::Other => {}
+            EventField::Event => append_word(&mut self.kind, bytes),
+            EventField::Other => {}
         }
     }
 }

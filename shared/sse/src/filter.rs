@@ -30,7 +30,7 @@ pub struct FoundUsage {
 }
 
 /// Filters the pieces of one stream.
-pub struct Filter {
+pub struct StreamFilter {
     format: Format,
     reader: EventReader,
     /// Whether usage frames pass, because the caller requested them.
@@ -41,7 +41,7 @@ pub struct Filter {
     held: Vec<u8>,
     /// Whether the current event is longer than [`HELD_MAX`], so that its start has passed.
     is_long: bool,
-    /// Set once the last event arrived: its bytes and those after it wait for [`Filter::release`].
+    /// Set once the last event arrived: its bytes and those after it wait for [`StreamFilter::release`].
     end: Option<Vec<Bytes>>,
     released: bool,
     /// The last event that ended did not pass.
@@ -71,7 +71,7 @@ struct UsagePosition {
     is_last: bool,
 }
 
-impl std::fmt::Debug for Filter {
+impl std::fmt::Debug for StreamFilter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Filter")
             .field("reader", &self.reader)
@@ -79,7 +79,7 @@ impl std::fmt::Debug for Filter {
     }
 }
 
-impl Filter {
+impl StreamFilter {
     /// Creates a filter. `usage_passes`: the caller requested the usage frame.
     pub fn new(format: Format, usage_passes: bool, (redact, read_usage): (Redact, ReadUsage)) -> Self {
         Self {

@@ -15,7 +15,7 @@ const AUDIO_DELTA: &[u8] = b"response.audio.delta";
 
 /// Kind of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Key {
+enum EventKey {
     #[default]
     Other,
     Choices,
@@ -36,7 +36,7 @@ enum Key {
     WholeText,
 }
 
-impl Key {
+impl EventKey {
     fn from_name(name: &[u8]) -> Self {
         match name {
             b"choices" => Self::Choices,
@@ -105,13 +105,13 @@ struct ScanPosition {
     /// A bit for each depth: whether the value is an object.
     objects: u64,
     /// The current key of the three outermost depths, from 1 on.
-    path: [Key; 4],
+    path: [EventKey; 4],
     /// The key of the next value.
-    key: Key,
+    key: EventKey,
     /// Whether the next string of this object is a key.
     key_comes: bool,
     /// The current `delta` or `message` of a choice, and the depth at which it ends.
-    part: Option<(Key, usize)>,
+    part: Option<(EventKey, usize)>,
     /// The key `usage` of the answer occurred.
     has_usage_key: bool,
     /// The key `service_tier` of the answer occurred.
@@ -231,7 +231,7 @@ impl JsonScan {
             }
             b',' => {
                 self.position.key_comes = self.in_object();
-                self.position.key = Key::Other;
+                self.position.key = EventKey::Other;
             }
             b' ' | b'\t' | b'\r' | b'\n' | b':' => {}
             _ => {
@@ -251,18 +251,21 @@ impl JsonScan {
     /// Handles the start of a value that may be an element of `choices`.
     fn begin_value(&self, event: &mut EventFacts) {
         let in_choices =
-            self.position.depth == 2 && self.position.path[1] == Key::Choices && !self.in_object();
+            self.position.depth == 2 && self.position.path[1] == EventKey::Choices && !self.in_object();
         event.has_choice |= self.format == Format::Chat && in_choices;
     }
 
     fn open(&mut self, is_object: bool, event: &mut EventFacts) {
         self.begin_value(event);
         let (depth, key) = (self.position.depth, self.position.key);
-        if is_object && key == Key::Usage && self.is_of_answer() {
+        if is_object && key == EventKey::Usage && self.is_of_answer() {
             self.usage = Some((depth, Vec::new()));
         }
         event.has_error |= is_object && self.is_error(key, depth);
-        if matches!(key, Key::Delta | Key::Message) && self.in_a_choice() && self.position.part.is_none() {
+        if matches!(key, EventKey::Delta | EventKey::Message)
+            && self.in_a_choice()
+            && self.position.part.is_none()
+        {
             self.position.part = Some((key, depth));
         }
         self.position.depth += 1;
@@ -271,16 +274,16 @@ impl JsonScan {
             self.position.objects = self.position.objects & !bit | if is_object { bit } else { 0 };
         }
         if let Some(key) = self.position.path.get_mut(self.position.depth) {
-            *key = Key::Other;
+            *key = EventKey::Other;
         }
-        (self.position.key, self.position.key_comes) = (Key::Other, is_object);
+        (self.position.key, self.position.key_comes) = (EventKey::Other, is_object);
     }
 
     /// Returns whether a key or value at this depth is one of the answer: where its `usage` is.
     fn is_of_answer(&self) -> bool {
         match self.format {
             Format::Chat => self.position.depth == 1,
-            Format::Responses => self.position.depth == 2 && self.position.path[1] == Key::Response,
+            Format::Responses => self.position.depth == 2 && self.position.path[1] == EventKey::Response,
         }
     }
 
@@ -288,23 +291,23 @@ impl JsonScan {
     fn note_key(&mut self, event: &mut EventFacts) {
         let is_of_answer = self.is_of_answer();
         let was_seen = match self.position.key {
-            Key::Usage if is_of_answer => &mut self.position.has_usage_key,
-            Key::ServiceTier if is_of_answer => &mut self.position.has_tier_key,
+            EventKey::Usage if is_of_answer => &mut self.position.has_usage_key,
+            EventKey::ServiceTier if is_of_answer => &mut self.position.has_tier_key,
             _ => return,
         };
         event.has_unreadable_usage |= std::mem::replace(was_seen, true);
     }
 
     /// Returns whether the value of a key at this depth is the error of the event, of its response, or of a choice.
-    fn is_error(&self, key: Key, depth: usize) -> bool {
+    fn is_error(&self, key: EventKey, depth: usize) -> bool {
         let of_response =
-            self.format == Format::Responses && depth == 2 && self.position.path[1] == Key::Response;
-        key == Key::Error && (depth == 1 || of_response || self.in_a_choice())
+            self.format == Format::Responses && depth == 2 && self.position.path[1] == EventKey::Response;
+        key == EventKey::Error && (depth == 1 || of_response || self.in_a_choice())
     }
 
     /// Returns whether the current object is an element of `choices`.
     fn in_a_choice(&self) -> bool {
-        self.format == Format::Chat && self.position.depth == 3 && self.position.path[1] == Key::Choices
+        self.format == Format::Chat && self.position.depth == 3 && self.position.path[1] == EventKey::Choices
     }
 
     /// Reads a string, or the quote that begins it if its end is not there or an escape comes before. Returns the
@@ -333,12 +336,12 @@ impl JsonScan {
         let responses = self.format == Format::Responses;
         let is_text = self.is_text();
         match self.position.key {
-            Key::Media if is_text => Use::Media,
-            Key::Delta if is_text && event.kind == AUDIO_DELTA => Use::Media,
+            EventKey::Media if is_text => Use::Media,
+            EventKey::Delta if is_text && event.kind == AUDIO_DELTA => Use::Media,
             _ if is_text => Use::Text,
-            Key::Type if responses && self.position.depth == 1 => Use::Kind,
-            Key::ServiceTier if self.is_of_answer() => Use::ServiceTier,
-            Key::FinishReason if self.in_a_choice() => Use::FinishReason,
+            EventKey::Type if responses && self.position.depth == 1 => Use::Kind,
+            EventKey::ServiceTier if self.is_of_answer() => Use::ServiceTier,
+            EventKey::FinishReason if self.in_a_choice() => Use::FinishReason,
             _ if self.is_whole_text() => Use::WholeText,
             _ => Use::Nothing,
         }
@@ -349,10 +352,11 @@ impl JsonScan {
         let key = self.position.key;
         match (self.format, self.position.part) {
             (Format::Chat, Some((part, _))) => {
-                part == Key::Message && !matches!(key, Key::Label | Key::Type | Key::Media)
+                part == EventKey::Message
+                    && !matches!(key, EventKey::Label | EventKey::Type | EventKey::Media)
             }
-            (Format::Chat, None) => self.in_a_choice() && key == Key::WholeText,
-            (Format::Responses, _) => self.position.depth == 1 && key == Key::WholeText,
+            (Format::Chat, None) => self.in_a_choice() && key == EventKey::WholeText,
+            (Format::Responses, _) => self.position.depth == 1 && key == EventKey::WholeText,
         }
     }
 
@@ -360,10 +364,10 @@ impl JsonScan {
     fn is_text(&self) -> bool {
         match (self.format, self.position.part) {
             (Format::Chat, Some((part, _))) => {
-                part == Key::Delta && !matches!(self.position.key, Key::Label | Key::Type)
+                part == EventKey::Delta && !matches!(self.position.key, EventKey::Label | EventKey::Type)
             }
-            (Format::Chat, None) => self.in_a_choice() && self.position.key == Key::Delta,
-            (Format::Responses, _) => self.position.depth == 1 && self.position.key == Key::Delta,
+            (Format::Chat, None) => self.in_a_choice() && self.position.key == EventKey::Delta,
+            (Format::Responses, _) => self.position.depth == 1 && self.position.key == EventKey::Delta,
         }
     }
 
@@ -440,7 +444,7 @@ impl JsonScan {
     fn end_string(&mut self, used: Use, word: &[u8], event: &mut EventFacts, stream: &mut StreamFacts) {
         match used {
             Use::Key => {
-                self.position.key = Key::from_name(word);
+                self.position.key = EventKey::from_name(word);
                 self.position.key_comes = false;
                 if let Some(key) = self.position.path.get_mut(self.position.depth) {
                     *key = self.position.key;

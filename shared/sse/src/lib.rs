@@ -23,4 +23,4 @@ mod filter;
 mod json;
 
 pub use facts::{Format, USAGE_BYTES_MAX};
-pub use filter::{Filter, FoundUsage, HELD_MAX, ReadUsage, Redact};
+pub use filter::{FoundUsage, HELD_MAX, ReadUsage, Redact, StreamFilter};

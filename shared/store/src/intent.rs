@@ -21,7 +21,7 @@ use self::outcome::{IntentOutcome, decided, events, heads};
 use crate::keys::Realm;
 use crate::record_fields::RecordFields;
 use crate::{Store, StoreError};
-use domain::intent::{Entry, IntentKind, IntentState, Reason, timeline};
+use domain::intent::{IntentKind, IntentState, Reason, TimelineEntry, timeline};
 use domain::money::Nanos;
 use std::collections::HashMap;
 
@@ -267,7 +267,7 @@ impl IntentRecord {
     }
 
     /// Computes the chained timeline; empty for a record that is no intent.
-    pub fn timeline(&self) -> Vec<Entry> {
+    pub fn timeline(&self) -> Vec<TimelineEntry> {
         let outcome = |state: IntentState| match (state, self.reason) {
             (IntentState::PendingApproval, _) => IntentOutcome::Pending,
             (IntentState::Blocked, Some(reason)) => IntentOutcome::Blocked(reason),
@@ -283,7 +283,7 @@ impl IntentRecord {
 
     /// Returns whether the record is unchanged: its timeline ends in the stored hash.
     pub fn is_intact(&self) -> bool {
-        self.timeline().last().map_or("", Entry::hash) == self.head
+        self.timeline().last().map_or("", TimelineEntry::hash) == self.head
     }
 
     /// Returns the hashes after a decision on this record, as scripts parse them.

@@ -3,7 +3,7 @@
 use super::require_intact;
 use crate::spend::StoredSpend;
 use crate::state::Call;
-use domain::intent::{Entry, IntentKind, IntentState, Reason};
+use domain::intent::{IntentKind, IntentState, Reason, TimelineEntry};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
@@ -72,8 +72,8 @@ pub(super) struct IntentDocument<'a> {
     xor_siblings: Option<&'a [SiblingView]>,
     /// Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Vec<Entry>, required = false)]
-    timeline: Option<Vec<Entry>>,
+    #[schema(value_type = Vec<TimelineEntry>, required = false)]
+    timeline: Option<Vec<TimelineEntry>>,
     /// The record that resulted from it. Absent from lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Downstream, required = false)]

@@ -1,7 +1,7 @@
 //! One step of the dispatcher: its entries, and the deliveries to each webhook.
 
 use domain::entry::Entry;
-use domain::event::violations::{Group, Tally};
+use domain::event::violations::{ViolationCounts, ViolationGroup};
 use domain::event::{Event, EventName};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -29,13 +29,17 @@ pub(super) struct StepDeliveries {
     /// Violations that wait for their minute's end.
     pub(super) coalesced: u64,
     pub(super) batches: Vec<WebhookDeliveries>,
-    pub(super) tally: Tally,
+    pub(super) tally: ViolationCounts,
 }
 
 impl StepDeliveries {
     /// Creates a step of as many entries as yield at most [`DELIVERIES_MAX`] deliveries, but at least one entry; and
     /// none of a later minute while violations wait for the end of this one.
-    pub(super) fn new(entries: &VecDeque<ReadEntry>, tally: Tally, webhooks: &[WebhookRecord]) -> Self {
+    pub(super) fn new(
+        entries: &VecDeque<ReadEntry>,
+        tally: ViolationCounts,
+        webhooks: &[WebhookRecord],
+    ) -> Self {
         let mut row = Self {
             last: 0,
             events: 0,
@@ -71,7 +75,7 @@ impl StepDeliveries {
 
     /// Adds the deliveries of an event, unless it is a violation that waits; returns how many there are.
     fn add(&mut self, entry: &Entry, event: &Event, webhooks: &[WebhookRecord]) -> usize {
-        if let Some(group) = Group::from_event(event)
+        if let Some(group) = ViolationGroup::from_event(event)
             && !self.tally.count(&group, entry.seq, entry.at_ms)
         {
             self.coalesced += 1;
@@ -202,20 +206,20 @@ mod tests {
             .collect();
         let two = [EventName::AgentFrozen, EventName::WalletLowBalance];
         let entries: VecDeque<ReadEntry> = (6..40).map(|seq| read(seq, 1, &two)).collect();
-        let row = StepDeliveries::new(&entries, Tally::default(), &hooks);
+        let row = StepDeliveries::new(&entries, ViolationCounts::default(), &hooks);
         assert_eq!((row.last, row.events, deliveries(&row)), (15, 20, 400));
         assert!(row.batches.iter().all(|batch| batch.deliveries.len() == 20));
         let odd: VecDeque<ReadEntry> = std::iter::once(read(6, 1, &two[..1]))
             .chain((7..40).map(|seq| read(seq, 1, &two)))
             .collect();
-        let row = StepDeliveries::new(&odd, Tally::default(), &hooks);
+        let row = StepDeliveries::new(&odd, ViolationCounts::default(), &hooks);
         assert_eq!(
             (row.last, deliveries(&row)),
             (15, 380),
             "not one more than there may be"
         );
         let quiet: VecDeque<ReadEntry> = (6..8).map(|seq| read(seq, 1, &[])).collect();
-        let quiet = StepDeliveries::new(&quiet, Tally::default(), &hooks);
+        let quiet = StepDeliveries::new(&quiet, ViolationCounts::default(), &hooks);
         assert_eq!((quiet.last, quiet.events, quiet.batches.len()), (7, 0, 0));
     }
 
@@ -226,14 +230,14 @@ mod tests {
         let entries: VecDeque<ReadEntry> = (6..506)
             .map(|seq| read(seq, if seq < 406 { 1 } else { MINUTE_MS }, &violation))
             .collect();
-        let row = StepDeliveries::new(&entries, Tally::default(), &hooks);
+        let row = StepDeliveries::new(&entries, ViolationCounts::default(), &hooks);
         assert_eq!((row.last, row.events, row.coalesced), (405, AT_ONCE_MAX, 390));
         assert_eq!(deliveries(&row), 10);
         assert!(row.tally.minute.waits);
         let few: VecDeque<ReadEntry> = (6..26)
             .map(|seq| read(seq, if seq < 16 { 1 } else { MINUTE_MS }, &violation))
             .collect();
-        let row = StepDeliveries::new(&few, Tally::default(), &hooks);
+        let row = StepDeliveries::new(&few, ViolationCounts::default(), &hooks);
         assert_eq!((row.last, row.events, row.coalesced), (25, 20, 0));
         assert_eq!((row.tally.minute.number, row.tally.begun), (1, true));
     }

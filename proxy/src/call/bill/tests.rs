@@ -365,7 +365,7 @@ const HELD: Nanos = Nanos::from_stored(2_000_000);
 fn bill_of_stream(request: &CallRequest, events: &[&str], end: CallEnd) -> Bill {
     let nothing_is_redacted = Box::new(|_: &[u8]| None);
     let reader = request.usage_reader();
-    let mut filter = Filter::new(reader.format(), true, (nothing_is_redacted, reader.of_events()));
+    let mut filter = StreamFilter::new(reader.format(), true, (nothing_is_redacted, reader.of_events()));
     for event in events {
         filter.push(&Bytes::from(format!("data: {event}\n\n")), &mut Vec::new());
     }

@@ -7,7 +7,7 @@ use crate::call::handoff::PieceSender;
 use crate::upstream::AnswerStream;
 use bytes::Bytes;
 use http::StatusCode;
-use sse::Filter;
+use sse::StreamFilter;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::task::yield_now;
@@ -56,7 +56,7 @@ impl Draining {
 /// The reader of one stream.
 pub struct StreamReader {
     stream: Box<AnswerStream>,
-    filter: Filter,
+    filter: StreamFilter,
     sender: PieceSender,
     limits: StreamLimits,
     /// Start of the current wait for the provider.
@@ -74,7 +74,12 @@ pub struct StreamReader {
 
 impl StreamReader {
     /// Creates the reader of a stream.
-    pub fn new(stream: Box<AnswerStream>, filter: Filter, sender: PieceSender, limits: StreamLimits) -> Self {
+    pub fn new(
+        stream: Box<AnswerStream>,
+        filter: StreamFilter,
+        sender: PieceSender,
+        limits: StreamLimits,
+    ) -> Self {
         let now = Instant::now();
         let first = (stream.began + limits.total).min(now + limits.idle);
         Self {
@@ -102,7 +107,7 @@ impl StreamReader {
     }
 
     /// Returns the filter, which has the state of the events so far.
-    pub const fn filter(&self) -> &Filter {
+    pub const fn filter(&self) -> &StreamFilter {
         &self.filter
     }
 
@@ -303,7 +308,7 @@ impl StreamReader {
 /// Passes the events that follow the last one, unless the caller has disconnected.
 async fn pass_tail(
     stream: &mut AnswerStream,
-    filter: &mut Filter,
+    filter: &mut StreamFilter,
     sender: &mut PieceSender,
     mut is_gone: bool,
 ) {

@@ -155,7 +155,7 @@ proptest! {
         let reader = reader(Endpoint::Chat, true);
         let whole = reader.read(json.as_bytes()).unwrap();
         let events = Bytes::from(format!("data: {json}\n\ndata: [DONE]\n\n"));
-        let mut filter = Filter::new(Format::Chat, true, (Box::new(|_| None), reader.of_events()));
+        let mut filter = StreamFilter::new(Format::Chat, true, (Box::new(|_| None), reader.of_events()));
         let cut = cut.index(events.len());
         for piece in [events.slice(..cut), events.slice(cut..)] {
             filter.push(&piece, &mut Vec::new());

@@ -5,11 +5,11 @@ use super::media::{MediaKind, PartMedia};
 use crate::cache_lifetime;
 use crate::error::Scan;
 use crate::key::folded;
-use crate::scan::{Scanner, Value};
+use crate::scan::{BodyValue, Scanner};
 
 /// A parsed part.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct PromptPart {
     /// Unknown after more than one `type`.
     kind: Option<MediaKind>,
     /// Its text and its unknown members.
@@ -17,7 +17,7 @@ pub(super) struct Part {
     media: PartMedia,
 }
 
-impl Part {
+impl PromptPart {
     /// Reads the object that starts here.
     pub(super) fn read(scanner: &mut Scanner<'_>) -> Scan<Self> {
         let mut part = Self::default();
@@ -57,7 +57,7 @@ impl Part {
     /// Reads the value of `type`.
     fn read_kind(&mut self, scanner: &mut Scanner<'_>) -> Scan {
         let kind = match scanner.value()? {
-            Value::Text(text) => match &*text.decode()? {
+            BodyValue::Text(text) => match &*text.decode()? {
                 "text" | "refusal" | "input_text" => MediaKind::Text,
                 "image_url" => MediaKind::Image,
                 "input_audio" => MediaKind::Audio,

@@ -16,7 +16,7 @@ use super::tool;
 use super::unseen::{DecidingKeys, HOSTED, STORED, UNKNOWN, Unseen, Word};
 use crate::error::Scan;
 use crate::prompt::{Prompt, ROLES};
-use crate::scan::{Scanner, Value};
+use crate::scan::{BodyValue, Scanner};
 use domain::measured::Endpoint;
 
 /// Values of `status` and `phase`; they are not billed as text.
@@ -47,7 +47,7 @@ const DECIDING: &[&str] = &[
 
 /// The members that decide whether an item is accepted.
 #[derive(Default)]
-struct Item<'a> {
+struct InputItem<'a> {
     kind: Word<'a>,
     has_role: bool,
     has_content: bool,
@@ -61,7 +61,7 @@ struct Item<'a> {
 
 /// Reads the item at this position and adds it to `prompt`. The path of an unsupported field is relative to the item.
 pub(super) fn read(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
-    let mut item = Item::default();
+    let mut item = InputItem::default();
     let mut deciding = DecidingKeys::new(DECIDING);
     prompt.framed += 1;
     scanner.object(|scanner, key| {
@@ -98,7 +98,7 @@ pub(super) fn read(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Optio
     Ok(deciding.ambiguity().or_else(|| item.judge()))
 }
 
-impl<'a> Item<'a> {
+impl<'a> InputItem<'a> {
     fn judge(self) -> Option<Unseen> {
         let fault = match self.kind.get() {
             Some("message") if self.is_message() => None,
@@ -136,8 +136,8 @@ impl<'a> Item<'a> {
     fn read_encrypted(&mut self, prompt: &mut Prompt, scanner: &mut Scanner<'a>) -> Scan {
         let start = scanner.at();
         match scanner.value()? {
-            Value::Null => {}
-            Value::Text(text) => {
+            BodyValue::Null => {}
+            BodyValue::Text(text) => {
                 self.is_encrypted |= text.bytes >= ENCRYPTED_BYTES_MIN;
                 prompt.bytes += text.bytes;
             }

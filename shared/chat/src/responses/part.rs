@@ -17,7 +17,7 @@ const DETAILS: &[&str] = &["auto", "low", "high", "original"];
 const DECIDING: &[&str] = &["type", "image_url", "input_audio", "file_data"];
 
 /// A parsed part.
-struct Part<'a> {
+struct InputPart<'a> {
     deciding: DecidingKeys,
     kind: Word<'a>,
     /// Its text and its other members.
@@ -53,13 +53,13 @@ fn parse_part(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Uns
         return Ok(None);
     }
     let start = scanner.at();
-    let part = Part::read(scanner)?;
+    let part = InputPart::read(scanner)?;
     let whole = scanner.at() - start;
     part.media.add_part(prompt, part.kind(), &part.text, whole);
     Ok(part.judge())
 }
 
-impl<'a> Part<'a> {
+impl<'a> InputPart<'a> {
     fn read(scanner: &mut Scanner<'a>) -> Scan<Self> {
         let mut part = Self {
             deciding: DecidingKeys::new(DECIDING),

@@ -13,7 +13,7 @@
 use super::unseen::{DecidingKeys, HOSTED, Unseen, Word};
 use crate::error::Scan;
 use crate::prompt::Prompt;
-use crate::scan::{Scanner, Value};
+use crate::scan::{BodyValue, Scanner};
 use domain::measured::Endpoint;
 
 /// Reads a list of tools and adds its bytes to `prompt`. The types that there are depend on the endpoint. The path of
@@ -70,7 +70,7 @@ enum Environment {
 /// Reads one tool.
 fn parse_tool(endpoint: Endpoint, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     if scanner.peek() != Some(b'{') {
-        let is_absent = matches!(scanner.value()?, Value::Null);
+        let is_absent = matches!(scanner.value()?, BodyValue::Null);
         return Ok((!is_absent).then(|| Unseen::at("", HOSTED)));
     }
     let mut tool = Tool::default();

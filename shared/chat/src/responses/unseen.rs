@@ -2,7 +2,7 @@
 
 use crate::error::{BodyError, Scan};
 use crate::key::{folded, letters};
-use crate::scan::{Scanner, Value};
+use crate::scan::{BodyValue, Scanner};
 use crate::text::Text;
 use std::borrow::Cow;
 
@@ -117,7 +117,7 @@ impl<'a> Word<'a> {
     pub(super) fn read(&mut self, scanner: &mut Scanner<'a>) -> Scan {
         self.is_there = true;
         self.word = match scanner.value()? {
-            Value::Text(text) => Some(text.decode()?),
+            BodyValue::Text(text) => Some(text.decode()?),
             _ => None,
         };
         Ok(())

@@ -1,6 +1,6 @@
 //! Entries of proxied calls: `A …` for an approved call after its end, `D …` for a denied one.
 
-use super::{Check, EndedBy, Entry};
+use super::{EndedBy, Entry, RecordedCheck};
 use crate::decision::{self, denial_id};
 use crate::denial::Denial;
 use crate::measured::Measured;
@@ -116,7 +116,7 @@ fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let day: i64 = words.next()?.parse().ok()?;
     let month: i64 = words.next()?.parse().ok()?;
     let _named = words.next()?;
-    let checks = Check::parse(words.next()?)?;
+    let checks = RecordedCheck::parse(words.next()?)?;
     let memo = Memo::parse(words.next()?)?;
     let mut data = Map::new();
     let denied = (outcome == HoldOutcome::Unsent).then_some(Denial::ServiceUnavailable);
@@ -181,7 +181,7 @@ fn denied(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
         NONE => None,
         digits => Some(digits.parse().ok()?),
     };
-    let checks = Check::parse(words.next()?)?;
+    let checks = RecordedCheck::parse(words.next()?)?;
     let memo = Memo::parse(words.next()?)?;
     let mut data = Map::new();
     data.insert("approved".to_owned(), false.into());
@@ -218,7 +218,7 @@ fn amount(data: &mut Map<String, Value>, name: &str, nanos: Option<u64>) {
     );
 }
 
-fn show(data: &mut Map<String, Value>, checks: &[Check], denied: Option<Denial>) {
+fn show(data: &mut Map<String, Value>, checks: &[RecordedCheck], denied: Option<Denial>) {
     let made = checks.iter().filter(|check| check.was_made(denied));
     let checks: Vec<Value> = made.map(|check| check.shown(denied)).collect();
     data.insert("checks".to_owned(), checks.into());

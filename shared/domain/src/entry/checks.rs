@@ -19,7 +19,7 @@ const LISTS: [&[(Denial, Unit)]; 1] = [&[
 
 /// One check, with its numbers before the call's own charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Check {
+pub struct RecordedCheck {
     /// Check, named by the denial that it can cause.
     pub check: Denial,
     /// The unit of its numbers.
@@ -32,7 +32,7 @@ pub struct Check {
     pub held: Option<u64>,
 }
 
-impl Check {
+impl RecordedCheck {
     /// Parses all groups. An empty group means that the check was not made. The month's held amount equals the day's
     /// and is stored once. `None` if malformed.
     pub fn parse(text: &str) -> Option<Vec<Self>> {

@@ -32,7 +32,7 @@ pub struct Coalesced {
 
 /// Key of coalesced violations: one agent (or all agents beyond [`AGENTS_MAX`]) and one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Group {
+pub struct ViolationGroup {
     /// The agent; empty for several.
     pub agent: String,
     /// The reason, one word.
@@ -41,7 +41,7 @@ pub struct Group {
 
 /// The violations of a group so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waiting {
+pub struct GroupViolations {
     /// Event of the coalesced violations.
     pub coalesced: Coalesced,
     /// Sequence number of the last one's audit entry.
@@ -61,18 +61,18 @@ pub struct Minute {
 
 /// Counts of one minute, restricted to the agents and groups of the current entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Tally {
+pub struct ViolationCounts {
     /// UTC minute of the counted violations.
     pub minute: Minute,
     /// Violations that caused their own event, by agent.
     pub agents: HashMap<String, u64>,
     /// Violations that wait for the end of the minute.
-    pub groups: BTreeMap<Group, Waiting>,
+    pub groups: BTreeMap<ViolationGroup, GroupViolations>,
     /// Whether the minute began with the current entries, so that the counts of the previous minute are removed.
     pub begun: bool,
     /// Agents whose counts changed.
     changed_agents: BTreeMap<String, u64>,
-    changed_groups: BTreeMap<Group, Waiting>,
+    changed_groups: BTreeMap<ViolationGroup, GroupViolations>,
 }
 
 impl Coalesced {
@@ -120,13 +120,13 @@ impl Coalesced {
     }
 }
 
-impl Group {
+impl ViolationGroup {
     /// Returns `<reason> <agent>`; neither contains a space.
     pub fn text(&self) -> String {
         format!("{} {}", self.reason, self.agent)
     }
 
-    /// Parses [`Group::text`].
+    /// Parses [`ViolationGroup::text`].
     pub fn parse(text: &str) -> Option<Self> {
         let (reason, agent) = text.split_once(' ')?;
         Some(Self {
@@ -152,13 +152,13 @@ impl Group {
     }
 }
 
-impl Waiting {
+impl GroupViolations {
     /// Returns `<last seq> <coalesced>`.
     pub fn text(&self) -> String {
         format!("{} {}", self.last_seq, self.coalesced.text())
     }
 
-    /// Parses [`Waiting::text`].
+    /// Parses [`GroupViolations::text`].
     pub fn parse(text: &str) -> Option<Self> {
         let (last_seq, coalesced) = text.split_once(' ')?;
         Some(Self {
@@ -176,9 +176,13 @@ impl Minute {
     }
 }
 
-impl Tally {
+impl ViolationCounts {
     /// Creates the counts of `minute` for the agents and groups of the current entries.
-    pub fn new(minute: Minute, agents: HashMap<String, u64>, groups: BTreeMap<Group, Waiting>) -> Self {
+    pub fn new(
+        minute: Minute,
+        agents: HashMap<String, u64>,
+        groups: BTreeMap<ViolationGroup, GroupViolations>,
+    ) -> Self {
         Self {
             minute,
             agents,
@@ -189,11 +193,11 @@ impl Tally {
 
     /// Counts a violation of entry `seq` at `at_ms`. Returns whether it fires an event of its own. The previous minute
     /// must have been dispatched: see [`Minute::has_ended`]. A clock that was set back begins another minute.
-    pub fn count(&mut self, group: &Group, seq: u64, at_ms: u64) -> bool {
+    pub fn count(&mut self, group: &ViolationGroup, seq: u64, at_ms: u64) -> bool {
         self.count_within(group, (seq, at_ms), AGENTS_MAX)
     }
 
-    fn count_within(&mut self, group: &Group, (seq, at_ms): (u64, u64), agents_max: u64) -> bool {
+    fn count_within(&mut self, group: &ViolationGroup, (seq, at_ms): (u64, u64), agents_max: u64) -> bool {
         let number = at_ms / MINUTE_MS;
         if number != self.minute.number {
             *self = Self {
@@ -214,7 +218,7 @@ impl Tally {
             self.changed_agents.insert(group.agent.clone(), fired + 1);
             return true;
         }
-        let group = Group {
+        let group = ViolationGroup {
             agent: if is_counted {
                 group.agent.clone()
             } else {
@@ -230,7 +234,7 @@ impl Tally {
             of_many: !is_counted,
         };
         let before = self.groups.get(&group).map_or(fresh, |waiting| waiting.coalesced);
-        let waiting = Waiting {
+        let waiting = GroupViolations {
             coalesced: Coalesced {
                 count: before.count + 1,
                 last_ms: at_ms.max(before.last_ms),
@@ -255,7 +259,7 @@ impl Tally {
     }
 
     /// Returns the groups that violations were added to.
-    pub const fn changed_groups(&self) -> &BTreeMap<Group, Waiting> {
+    pub const fn changed_groups(&self) -> &BTreeMap<ViolationGroup, GroupViolations> {
         &self.changed_groups
     }
 }
@@ -264,8 +268,8 @@ impl Tally {
 mod tests {
     use super::*;
 
-    fn group(agent: &str, reason: &str) -> Group {
-        Group {
+    fn group(agent: &str, reason: &str) -> ViolationGroup {
+        ViolationGroup {
             agent: agent.to_owned(),
             reason: reason.to_owned(),
         }
@@ -273,7 +277,7 @@ mod tests {
 
     #[test]
     fn ten_of_an_agent_are_reported_at_once_and_the_rest_by_reason() {
-        let mut tally = Tally::default();
+        let mut tally = ViolationCounts::default();
         let at = |seq: u64| 7 * MINUTE_MS + seq;
         let fired: Vec<u64> = (1..=25)
             .filter(|seq| {
@@ -287,7 +291,7 @@ mod tests {
             "each agent has its ten"
         );
         let told: Vec<_> = tally.groups.iter().collect();
-        let waiting = |count, first_seq, last_seq| Waiting {
+        let waiting = |count, first_seq, last_seq| GroupViolations {
             coalesced: Coalesced {
                 count,
                 first_seq,
@@ -310,7 +314,7 @@ mod tests {
 
     #[test]
     fn another_minute_begins_anew_also_an_earlier_one() {
-        let mut tally = Tally::default();
+        let mut tally = ViolationCounts::default();
         for seq in 1..=10 {
             assert!(tally.count(&group("bot", "frozen"), seq, 5 * MINUTE_MS));
         }
@@ -327,7 +331,7 @@ mod tests {
 
     #[test]
     fn agents_beyond_the_bound_are_reported_together() {
-        let mut tally = Tally::default();
+        let mut tally = ViolationCounts::default();
         for (agent, fires) in [("a", true), ("b", true), ("c", false), ("a", true), ("d", false)] {
             let seq = tally
                 .groups
@@ -347,25 +351,25 @@ mod tests {
     /// The count is the same if it is interrupted anywhere and continued from the stored state.
     #[test]
     fn an_interrupted_count_continues_to_the_same_result() {
-        let entries: Vec<(Group, u64)> = (1..=200)
+        let entries: Vec<(ViolationGroup, u64)> = (1..=200)
             .map(|seq| (group(["a", "b"][usize::from(seq % 3 == 0)], "frozen"), seq))
             .collect();
-        let mut whole = Tally::default();
+        let mut whole = ViolationCounts::default();
         let told: Vec<bool> = entries
             .iter()
             .map(|(group, seq)| whole.count(group, *seq, *seq))
             .collect();
         for cut in 0..entries.len() {
-            let mut first = Tally::default();
+            let mut first = ViolationCounts::default();
             let mut seen: Vec<bool> = Vec::new();
             for (group, seq) in &entries[..cut] {
                 seen.push(first.count(group, *seq, *seq));
             }
             let groups = first.groups.iter().map(|(group, waiting)| {
-                let group = Group::parse(&group.text()).unwrap();
-                (group, Waiting::parse(&waiting.text()).unwrap())
+                let group = ViolationGroup::parse(&group.text()).unwrap();
+                (group, GroupViolations::parse(&waiting.text()).unwrap())
             });
-            let mut second = Tally::new(first.minute, first.agents.clone(), groups.collect());
+            let mut second = ViolationCounts::new(first.minute, first.agents.clone(), groups.collect());
             for (group, seq) in &entries[cut..] {
                 seen.push(second.count(group, *seq, *seq));
             }
@@ -378,7 +382,7 @@ mod tests {
         for bad in ["", "1,2,3,4", "1,2,3,4,2", "1,2,3,4,0,5", "x,2,3,4,0"] {
             assert_eq!(Coalesced::parse(bad), None, "{bad}");
         }
-        assert_eq!(Waiting::parse("1,2,3,4,0"), None);
-        assert_eq!(Group::parse("frozen"), None);
+        assert_eq!(GroupViolations::parse("1,2,3,4,0"), None);
+        assert_eq!(ViolationGroup::parse("frozen"), None);
     }
 }

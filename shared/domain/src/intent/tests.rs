@@ -23,7 +23,7 @@ fn words_are_distinct_and_read_back() {
 #[test]
 fn a_timeline_can_be_verified_by_anyone() {
     let amount = Nanos::new(100_000_000).unwrap();
-    let event = |kind, reasoning: &str| Event {
+    let event = |kind, reasoning: &str| TimelineEvent {
         at_ms: 1_795_214_203_120,
         kind,
         reasoning: reasoning.to_owned(),
@@ -46,7 +46,7 @@ fn a_timeline_can_be_verified_by_anyone() {
     }
     // Pinned: exports that were handed out must verify forever.
     assert_eq!(
-        chained.iter().map(Entry::hash).collect::<Vec<_>>(),
+        chained.iter().map(TimelineEntry::hash).collect::<Vec<_>>(),
         [
             "e8f07202d8da0ac91e443c5185bd64052b3b75e6c5511b245a7f2c309ef6a7d2",
             "d737879659481e0acbd17eca1665f7de9d77f3cbf257fd6b6cb445e14322194f",
@@ -66,7 +66,7 @@ fn an_amount_is_shown_as_it_is_hashed() {
         (1, "1e-9"),
         (0, "0"),
     ] {
-        let event = Event {
+        let event = TimelineEvent {
             at_ms: 1_795_214_203_120,
             kind: EventType::SpendRequested,
             reasoning: String::new(),

@@ -11,7 +11,7 @@ use super::picos::{CallPrice, TokenPrice};
 use super::rates::Published;
 use super::text::{check_count, check_size};
 use super::tier::{STANDARD, is_reserved};
-use field::{Field, TokenKind};
+use field::{PriceField, TokenKind};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ type RawFields<'a> = BTreeMap<String, &'a RawValue>;
 
 /// Kind of a model's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answers {
+enum AnswerKind {
     /// Text, in chat completions or responses.
     Text,
     /// Embeddings: only the input is charged.
@@ -128,7 +128,7 @@ fn read_entry(
     let fields: RawFields = serde_json::from_str(json.get()).map_err(|_| "is no JSON object".to_owned())?;
     let answers = check_usable(name, &fields, provider)?;
     let mut figures = Figures::read(&fields)?;
-    if answers == Answers::Embeddings {
+    if answers == AnswerKind::Embeddings {
         figures.take_output_for_input();
     }
     let mut entry = ModelEntry {
@@ -159,7 +159,7 @@ fn read_entry(
 }
 
 /// Checks that the entry is a model of `provider` whose calls the edge can forward.
-fn check_usable(name: &str, fields: &RawFields<'_>, provider: &str) -> Result<Answers, String> {
+fn check_usable(name: &str, fields: &RawFields<'_>, provider: &str) -> Result<AnswerKind, String> {
     if !is_model_name(name) {
         return Err("the name cannot name a model".to_owned());
     }
@@ -180,8 +180,8 @@ fn check_usable(name: &str, fields: &RawFields<'_>, provider: &str) -> Result<An
         .map_err(|_| "`supported_endpoints` is no list of strings")?
         .flatten();
     let (answers, served_by) = match text("mode").as_deref() {
-        Some("chat" | "responses") => (Answers::Text, &TEXT_ENDPOINTS[..]),
-        Some("embedding") => (Answers::Embeddings, &EMBEDDING_ENDPOINTS[..]),
+        Some("chat" | "responses") => (AnswerKind::Text, &TEXT_ENDPOINTS[..]),
+        Some("embedding") => (AnswerKind::Embeddings, &EMBEDDING_ENDPOINTS[..]),
         Some(mode) => return Err(format!("the mode is `{mode}`")),
         None => return Err("there is no `mode`".to_owned()),
     };
@@ -227,7 +227,7 @@ impl Figures {
     fn read(fields: &RawFields<'_>) -> Result<Self, String> {
         let mut figures = Self::default();
         for (name, value) in fields {
-            let Some(field) = Field::parse(name).filter(|_| value.get() != "null") else {
+            let Some(field) = PriceField::parse(name).filter(|_| value.get() != "null") else {
                 continue;
             };
             let tier = field.tier.unwrap_or(STANDARD);

@@ -11,9 +11,9 @@ const PREFIX_END: char = '/';
 
 /// The names in a table, with the positions of their models.
 #[derive(Debug, Clone)]
-pub(super) struct Names(HashMap<String, usize>);
+pub(super) struct ModelNames(HashMap<String, usize>);
 
-impl Names {
+impl ModelNames {
     /// Collects the names and aliases of these models.
     pub(super) fn from_models(models: &BTreeMap<String, ModelEntry>) -> Self {
         let mut positions: HashMap<String, usize> = models.keys().cloned().zip(0..).collect();

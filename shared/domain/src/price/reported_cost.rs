@@ -31,7 +31,7 @@ struct Costs(Result<Option<Nanos>, BadCost>);
 /// The keys of a `usage` object that are told apart.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
-enum Field {
+enum UsageKey {
     Cost,
     #[serde(other)]
     Other,
@@ -56,11 +56,11 @@ impl<'de> Visitor<'de> for CostsVisitor {
         let (mut largest, mut bad) = (None, None);
         while let Some(field) = map.next_key()? {
             match field {
-                Field::Cost => match cost_of(map.next_value()?) {
+                UsageKey::Cost => match cost_of(map.next_value()?) {
                     Ok(cost) => largest = largest.max(cost),
                     Err(error) => bad = Some(error),
                 },
-                Field::Other => {
+                UsageKey::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }

@@ -3,24 +3,24 @@
 use super::DEFAULT_PRICES;
 use super::entry::ModelEntry;
 use super::error::PriceError;
-use super::lookup::Names;
+use super::lookup::ModelNames;
 use super::model::{Fallback, ModelPrice};
 use super::overlay::PriceOverlay;
 use super::picos::CallPrice;
-use super::text::{Allowances, Content, VERSION_DIGITS, check_count, is_version, version_of};
+use super::text::{Allowances, TableContent, VERSION_DIGITS, check_count, is_version, version_of};
 use super::tier::TierNames;
 
 /// All known prices. Immutable: a reload or an import builds a new table.
 #[derive(Debug, Clone)]
 pub struct PriceTable {
-    content: Content,
+    content: TableContent,
     version: String,
     pub(super) tier_names: TierNames,
     pub(super) allowances: Allowances,
     /// In the order of their names.
     prices: Vec<ModelPrice>,
     /// Names and aliases to positions in `prices`.
-    names: Names,
+    names: ModelNames,
     /// The names in `names`, sorted.
     listed: Vec<String>,
     unknown: ModelPrice,
@@ -35,7 +35,7 @@ impl PriceTable {
     /// # Errors
     /// [`PriceError`], which names the model and the field at fault.
     pub fn from_toml(text: &str) -> Result<Self, PriceError> {
-        Self::build(Content::from_toml(text)?)
+        Self::build(TableContent::from_toml(text)?)
     }
 
     /// Returns the compiled-in table.
@@ -99,7 +99,7 @@ impl PriceTable {
         // An earlier release can have written the same content otherwise: the version stays that of its text.
         Ok(Self {
             version: found,
-            ..Self::build(Content::from_canonical(text)?)?
+            ..Self::build(TableContent::from_canonical(text)?)?
         })
     }
 
@@ -117,9 +117,9 @@ impl PriceTable {
         is_version(text)
     }
 
-    fn build(mut content: Content) -> Result<Self, PriceError> {
+    fn build(mut content: TableContent) -> Result<Self, PriceError> {
         check_count("price table", content.models.len())?;
-        let names = Names::from_models(&content.models);
+        let names = ModelNames::from_models(&content.models);
         content.share_allowances(&names);
         let fees = content.models.values().filter_map(|entry| entry.web_search);
         let fallback = Fallback {

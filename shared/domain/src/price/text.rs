@@ -2,7 +2,7 @@
 
 use super::entry::{ModelEntry, is_model_name};
 use super::error::PriceError;
-use super::lookup::Names;
+use super::lookup::ModelNames;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
@@ -65,17 +65,17 @@ const fn part_tokens() -> u64 {
 /// A whole table. The order of fields and names is fixed, so that equal content has equal text.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Content {
+pub(super) struct TableContent {
     pub(super) auto_tier: String,
     pub(super) tier_aliases: BTreeMap<String, String>,
     pub(super) allowances: Allowances,
     pub(super) models: BTreeMap<String, ModelEntry>,
 }
 
-/// [`Content`] with unparsed models, so that an error in a model can name it.
+/// [`TableContent`] with unparsed models, so that an error in a model can name it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
+struct UnparsedContent {
     auto_tier: String,
     #[serde(default)]
     tier_aliases: BTreeMap<String, String>,
@@ -83,11 +83,12 @@ struct Head {
     models: BTreeMap<String, toml::Value>,
 }
 
-impl Content {
+impl TableContent {
     /// Reads the TOML of `config/prices.toml`.
     pub(super) fn from_toml(text: &str) -> Result<Self, PriceError> {
         check_size("price table", text)?;
-        let head: Head = toml::from_str(text).map_err(|error| PriceError::Toml(Box::new(error)))?;
+        let head: UnparsedContent =
+            toml::from_str(text).map_err(|error| PriceError::Toml(Box::new(error)))?;
         let mut models = BTreeMap::new();
         for (name, value) in head.models {
             let entry: ModelEntry = value.try_into().map_err(|error: toml::de::Error| {
@@ -108,7 +109,7 @@ impl Content {
 
     /// Copies the allowances of a model to the models with the same name after a provider prefix (`azure/gpt-4o`) that
     /// have none: neither imports nor a provider's prices contain the tokens of an image.
-    pub(super) fn share_allowances(&mut self, names: &Names) {
+    pub(super) fn share_allowances(&mut self, names: &ModelNames) {
         let own = self.models.values();
         let own: Vec<_> = own
             .map(|entry| (entry.image_tokens, entry.completion_tokens))

@@ -26,8 +26,8 @@ fn redact() -> Redact {
     })
 }
 
-fn filter(format: Format, usage_passes: bool) -> Filter {
-    Filter::new(format, usage_passes, (redact(), Box::new(found)))
+fn filter(format: Format, usage_passes: bool) -> StreamFilter {
+    StreamFilter::new(format, usage_passes, (redact(), Box::new(found)))
 }
 
 /// Reads a usage of these tests: tokens count if there are any, and a cost of less than ten nano-USD.
@@ -47,7 +47,7 @@ fn text(pieces: &[Bytes]) -> String {
 }
 
 /// Returns the bytes that pass before the release, and with it.
-fn passed(mut filter: Filter, pieces: &[&[u8]]) -> (String, String, Filter) {
+fn passed(mut filter: StreamFilter, pieces: &[&[u8]]) -> (String, String, StreamFilter) {
     let mut out = Vec::new();
     for piece in pieces {
         filter.push(&Bytes::copy_from_slice(piece), &mut out);

@@ -109,7 +109,7 @@ pub struct Hold {
     pub period: Period,
     /// Whether the caller named the run; only named runs have records.
     pub run_named: bool,
-    /// Snapshot of the checks, parsed by [`Check`](domain::entry::Check).
+    /// Snapshot of the checks, parsed by [`RecordedCheck`](domain::entry::RecordedCheck).
     pub checks: String,
     /// Id of the virtual key.
     pub key_id: String,

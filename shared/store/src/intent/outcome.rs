@@ -1,7 +1,7 @@
 //! Possible outcomes of a request, and the resulting timelines.
 
 use super::ApproverDecision;
-use domain::intent::{Entry, Event, EventType, IntentKind, IntentState, Reason, timeline};
+use domain::intent::{EventType, IntentKind, IntentState, Reason, TimelineEntry, TimelineEvent, timeline};
 use domain::money::Nanos;
 
 /// Possible outcome of a request.
@@ -31,11 +31,11 @@ impl IntentOutcome {
 /// Returns the hash of the last entry for each outcome, as scripts parse it.
 pub(super) fn heads(
     outcomes: impl Iterator<Item = IntentOutcome>,
-    events: impl Fn(IntentOutcome) -> Vec<Event>,
+    events: impl Fn(IntentOutcome) -> Vec<TimelineEvent>,
 ) -> String {
     let word = |outcome: IntentOutcome| {
         let chained = timeline(&events(outcome));
-        let head = chained.last().map(Entry::hash).unwrap_or_default();
+        let head = chained.last().map(TimelineEntry::hash).unwrap_or_default();
         format!("{}={head}", outcome.word())
     };
     outcomes.map(word).collect::<Vec<_>>().join(" ")
@@ -48,8 +48,8 @@ pub(super) fn events(
     amount: Nanos,
     note: Option<&str>,
     outcome: IntentOutcome,
-) -> Vec<Event> {
-    let event = |kind, reasoning: &str| Event {
+) -> Vec<TimelineEvent> {
+    let event = |kind, reasoning: &str| TimelineEvent {
         at_ms,
         kind,
         reasoning: reasoning.to_owned(),
@@ -83,8 +83,12 @@ const PASSED: &str = "Every check passed.";
 const ABOVE_THRESHOLD: &str = "The amount is above the policy's approval threshold.";
 
 /// Returns the events that a decision adds.
-pub(super) fn decided(decision: &ApproverDecision, amount: Nanos, outcome: IntentOutcome) -> Vec<Event> {
-    let event = |kind, reasoning: &str| Event {
+pub(super) fn decided(
+    decision: &ApproverDecision,
+    amount: Nanos,
+    outcome: IntentOutcome,
+) -> Vec<TimelineEvent> {
+    let event = |kind, reasoning: &str| TimelineEvent {
         at_ms: decision.at_ms,
         kind,
         reasoning: reasoning.to_owned(),

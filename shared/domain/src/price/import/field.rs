@@ -54,13 +54,13 @@ impl TokenKind {
 
 /// Meaning of a price field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Field<'a> {
+pub(super) struct PriceField<'a> {
     pub(super) kind: TokenKind,
     pub(super) above_tokens: Option<u64>,
     pub(super) tier: Option<&'a str>,
 }
 
-impl<'a> Field<'a> {
+impl<'a> PriceField<'a> {
     /// Parses a field name; `None` if it is not the price of a token.
     pub(super) fn parse(name: &'a str) -> Option<Self> {
         let (kind, rest) = TokenKind::ALL
@@ -147,8 +147,8 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                Field::parse(name),
-                Some(Field {
+                PriceField::parse(name),
+                Some(PriceField {
                     kind,
                     above_tokens,
                     tier
@@ -171,7 +171,7 @@ mod tests {
             "input_cost_per_token_above_99999999999999999999k_tokens",
             "input_cost_per_token_above_99999999999999999k_tokens",
         ] {
-            assert_eq!(Field::parse(name), None, "{name}");
+            assert_eq!(PriceField::parse(name), None, "{name}");
         }
     }
 }

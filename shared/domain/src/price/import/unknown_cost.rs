@@ -1,7 +1,7 @@
 //! Costs in LiteLLM's list that no price of an entry covers. An import reports them, since charges of this kind are not
 //! accounted for.
 
-use super::field::Field;
+use super::field::PriceField;
 use super::{RawFields, STANDARD};
 use crate::price::entry::ModelEntry;
 use crate::price::picos::TokenPrice;
@@ -34,7 +34,7 @@ pub(super) fn fields(json: &RawValue, entry: &ModelEntry) -> Vec<String> {
     let unknown = fields.iter().filter(|(name, value)| {
         let is_cost = name.contains(MARK) || *name == TIERED;
         let is_understood =
-            Field::parse(name).is_some() || HARMLESS.iter().any(|known| name.starts_with(known));
+            PriceField::parse(name).is_some() || HARMLESS.iter().any(|known| name.starts_with(known));
         is_cost && !is_understood && !is_covered(name, value, entry)
     });
     unknown.map(|(name, _)| name.clone()).collect()

@@ -18,7 +18,7 @@ fn tiny_events_pass_together_and_blank_ones_are_not_searched() {
                 count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 None
             });
-            let mut filter = Filter::new(format, false, (redact, Box::new(found)));
+            let mut filter = StreamFilter::new(format, false, (redact, Box::new(found)));
             let piece = Bytes::from(event.repeat(1000));
             let mut out = Vec::new();
             filter.push(&piece, &mut out);

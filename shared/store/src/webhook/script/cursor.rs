@@ -5,7 +5,7 @@ use crate::account::ModeField;
 use crate::keys::Realm;
 use crate::read::Read;
 use crate::{Store, StoreError};
-use domain::event::violations::{Group, Minute, Tally, Waiting};
+use domain::event::violations::{GroupViolations, Minute, ViolationCounts, ViolationGroup};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Fields of the counts that are not agent ids.
@@ -71,19 +71,19 @@ impl Cursor {
         &self,
         store: &Store,
         realm: &Realm,
-        groups: &BTreeSet<Group>,
-    ) -> Result<Tally, StoreError> {
+        groups: &BTreeSet<ViolationGroup>,
+    ) -> Result<ViolationCounts, StoreError> {
         if groups.is_empty() {
-            return Ok(Tally::new(self.minute, HashMap::new(), BTreeMap::new()));
+            return Ok(ViolationCounts::new(self.minute, HashMap::new(), BTreeMap::new()));
         }
         let agents: BTreeSet<&str> = groups.iter().map(|group| group.agent.as_str()).collect();
         // Violations of agents beyond the bound are coalesced by reason alone.
-        let reasons = groups.iter().map(|group| Group {
+        let reasons = groups.iter().map(|group| ViolationGroup {
             agent: String::new(),
             reason: group.reason.clone(),
         });
-        let all: BTreeSet<Group> = groups.iter().cloned().chain(reasons).collect();
-        let texts: Vec<String> = all.iter().map(Group::text).collect();
+        let all: BTreeSet<ViolationGroup> = groups.iter().cloned().chain(reasons).collect();
+        let texts: Vec<String> = all.iter().map(ViolationGroup::text).collect();
         let agents: Vec<&str> = agents.into_iter().collect();
         let reads = [
             Read::fields(realm.bucket(), realm.violations(), &agents),
@@ -96,16 +96,20 @@ impl Cursor {
         let mut groups = BTreeMap::new();
         for (group, text) in all.into_iter().zip(waiting) {
             let Some(text) = text else { continue };
-            let waiting = Waiting::parse(&text);
+            let waiting = GroupViolations::parse(&text);
             let waiting = waiting.ok_or_else(|| StoreError::unexpected("coalesced violations"))?;
             groups.insert(group, waiting);
         }
-        Ok(Tally::new(self.minute, counted.collect(), groups))
+        Ok(ViolationCounts::new(self.minute, counted.collect(), groups))
     }
 }
 
 /// Returns the `most` longest-waiting coalesced violations. A malformed one is an error.
-pub async fn waiting(store: &Store, realm: &Realm, most: usize) -> Result<Vec<(Group, Waiting)>, StoreError> {
+pub async fn waiting(
+    store: &Store,
+    realm: &Realm,
+    most: usize,
+) -> Result<Vec<(ViolationGroup, GroupViolations)>, StoreError> {
     let mut range = redis::cmd("ZRANGE");
     range
         .arg(realm.violations_order())
@@ -120,10 +124,10 @@ pub async fn waiting(store: &Store, realm: &Realm, most: usize) -> Result<Vec<(G
     let texts: Vec<Option<String>> = store.command(&query).await?;
     let unexpected_reply = || StoreError::unexpected("coalesced violations");
     let found = names.iter().zip(texts).map(|(name, text)| {
-        let group = Group::parse(name).ok_or_else(unexpected_reply)?;
+        let group = ViolationGroup::parse(name).ok_or_else(unexpected_reply)?;
         let waiting = text
             .as_deref()
-            .and_then(Waiting::parse)
+            .and_then(GroupViolations::parse)
             .ok_or_else(unexpected_reply)?;
         Ok((group, waiting))
     });

@@ -9,7 +9,7 @@ use crate::script::{Script, script};
 use crate::webhook::delivery::{Delivery, DeliveryEvent};
 use crate::{Store, StoreError};
 use domain::event::EventName;
-use domain::event::violations::{Coalesced, Group, Tally, Waiting};
+use domain::event::violations::{Coalesced, GroupViolations, ViolationCounts, ViolationGroup};
 use std::time::Duration;
 
 const MADE: &str = include_str!("../made.lua");
@@ -83,7 +83,7 @@ pub struct Dispatch<'a> {
     /// Count of their events.
     pub events: u64,
     /// Their violations.
-    pub tally: &'a Tally,
+    pub tally: &'a ViolationCounts,
 }
 
 /// Coalesced violations of an ended minute.
@@ -94,7 +94,7 @@ pub struct DispatchCoalesced<'a> {
     /// Reason why the minute is over.
     pub minute_end: MinuteEnd,
     /// One event is dispatched for each group.
-    pub groups: &'a [Group],
+    pub groups: &'a [ViolationGroup],
 }
 
 /// Reason why a minute is over.
@@ -129,9 +129,9 @@ pub enum Dispatched {
     Early,
 }
 
-impl From<&Waiting> for DeliveryEvent {
+impl From<&GroupViolations> for DeliveryEvent {
     /// Returns the event for violations that waited.
-    fn from(waiting: &Waiting) -> Self {
+    fn from(waiting: &GroupViolations) -> Self {
         let coalesced: Coalesced = waiting.coalesced;
         Self {
             seq: waiting.last_seq,
@@ -243,7 +243,7 @@ impl DispatchCoalesced<'_> {
     /// [`StoreError`]; the script may have run. Safe to retry after reading the cursor again.
     pub async fn execute(&self, store: &Store) -> Result<Dispatched, StoreError> {
         let step = &self.step;
-        let groups = self.groups.iter().map(Group::text);
+        let groups = self.groups.iter().map(ViolationGroup::text);
         let args = DispatchCoalescedArgs {
             mode: step.realm.mode().as_str().to_owned(),
             version: step.cursor.version.to_string(),
