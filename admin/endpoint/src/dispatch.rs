@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use store::api_key::script::count::WindowState;
 use store::blocked::BlockStatus;
 use telemetry::LineAllowance;
-use telemetry::span::{self, Span, SpanKind, Value};
+use telemetry::span::{self, AttributeValue, Span, SpanKind};
 use telemetry::trace::Trace;
 use tokio::task::JoinSet;
 
@@ -137,7 +137,7 @@ pub(super) async fn around(
 fn export(trace: Trace, method: &'static str, route: &'static str, status: StatusCode, took: Duration) {
     let Some(id) = trace.exported else { return };
     let end = clock::now_nanos();
-    let text = |text: &str| Value::Text(text.to_owned());
+    let text = |text: &str| AttributeValue::Text(text.to_owned());
     span::hand_over(vec![Span {
         trace: trace.id.0,
         id,
@@ -149,7 +149,10 @@ fn export(trace: Trace, method: &'static str, route: &'static str, status: Statu
         attributes: vec![
             ("http.request.method", text(method)),
             ("http.route", text(route)),
-            ("http.response.status_code", Value::Number(status.as_u16().into())),
+            (
+                "http.response.status_code",
+                AttributeValue::Number(status.as_u16().into()),
+            ),
         ],
         failed: status.is_server_error(),
     }]);

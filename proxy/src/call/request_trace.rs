@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::lookup::VirtualKeyOwner;
 use telemetry::LineAllowance;
-use telemetry::span::{self, Span, SpanKind, Value};
+use telemetry::span::{self, AttributeValue, Span, SpanKind};
 use telemetry::trace::{ContinuedTrace, Trace, new_span};
 
 /// Lines about requests that no rate bounds: refused ones, and denials without an audit entry of their own.
@@ -169,7 +169,7 @@ impl RequestTrace {
             own.us = own,
             trace.id = self.trace.id.hex(),
         );
-        let status = Value::Number(call.status.into());
+        let status = AttributeValue::Number(call.status.into());
         self.export(
             "approved",
             call.id,
@@ -220,7 +220,7 @@ impl RequestTrace {
                 "call denied"
             );
         }
-        let reason = Value::Text(reason.to_owned());
+        let reason = AttributeValue::Text(reason.to_owned());
         self.export("denied", &denied.id, vec![("tollgate.reason", reason)], false);
     }
 
@@ -243,12 +243,12 @@ impl RequestTrace {
                 "request refused"
             );
         }
-        let reason = Value::Text(kind.code().to_owned());
+        let reason = AttributeValue::Text(kind.code().to_owned());
         self.export("refused", "", vec![("tollgate.reason", reason)], false);
     }
 
     /// Exports the spans: one for the request and one for each stage.
-    fn export(&self, decision: &str, id: &str, more: Vec<(&'static str, Value)>, failed: bool) {
+    fn export(&self, decision: &str, id: &str, more: Vec<(&'static str, AttributeValue)>, failed: bool) {
         // A caller without a key cannot request an export: a flood of such requests would displace the spans of calls.
         let may_export = self.owner.is_some() || !self.trace.by_caller;
         let Some(own) = self.trace.exported.filter(|_| may_export) else {
@@ -292,8 +292,8 @@ impl RequestTrace {
     }
 
     /// Returns the attributes that the span of each request has, as far as they are known.
-    fn attributes(&self, decision: &str, id: &str) -> Vec<(&'static str, Value)> {
-        let text = |text: &str| Value::Text(text.to_owned());
+    fn attributes(&self, decision: &str, id: &str) -> Vec<(&'static str, AttributeValue)> {
+        let text = |text: &str| AttributeValue::Text(text.to_owned());
         let mut attributes = vec![("tollgate.decision", text(decision))];
         if !id.is_empty() {
             attributes.push(("tollgate.decision.id", text(id)));

@@ -46,27 +46,27 @@ struct Shared {
     /// Trusted proxies, to which only the total limit applies.
     trusted_proxies: Vec<IpNet>,
     started: Instant,
-    open: Mutex<Open>,
+    open: Mutex<OpenSlots>,
     /// One permit for each connection that may be closed before the task of an earlier one has ended.
     closing: Semaphore,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenSlots {
     by_address: HashMap<IpAddr, usize>,
     /// Taken slots, by number, without those of connections being closed.
     slots: HashMap<u64, Arc<ConnectionSlot>>,
     next: u64,
     /// Next connections to close, of all addresses.
-    chosen: Chosen,
+    chosen: ChosenSlots,
     /// Next connections to close, of one address. Separate, so that a client at its own limit neither replaces nor
     /// delays the choice for others.
-    chosen_of_address: Chosen,
+    chosen_of_address: ChosenSlots,
 }
 
 /// Connections to close next.
 #[derive(Debug, Default)]
-struct Chosen {
+struct ChosenSlots {
     /// The address, if the choice was for one address.
     of: Option<IpAddr>,
     /// Connections are closed from the end of the list.
@@ -216,7 +216,7 @@ impl Drop for UnderWay {
     }
 }
 
-impl Open {
+impl OpenSlots {
     fn take(&mut self, slot: &Arc<ConnectionSlot>) {
         self.next += 1;
         if let Some(address) = slot.counted_as {
@@ -256,7 +256,7 @@ impl Open {
     }
 
     /// Returns the last choice, for one address or for all.
-    const fn chosen(&mut self, of: Option<IpAddr>) -> &mut Chosen {
+    const fn chosen(&mut self, of: Option<IpAddr>) -> &mut ChosenSlots {
         match of {
             Some(_) => &mut self.chosen_of_address,
             None => &mut self.chosen,
@@ -291,7 +291,7 @@ impl Open {
         resting.truncate(many);
         resting.sort_unstable_by(|one, other| other.cmp(one));
         let found = resting.iter().filter_map(|(.., number)| self.slots.get(number));
-        let chosen = Chosen {
+        let chosen = ChosenSlots {
             of,
             slots: found.map(Arc::downgrade).collect(),
             at: Some(now),

@@ -12,9 +12,9 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 /// Owner of the sealed seed: the store's record.
-struct StoreRecord;
+struct SeedOwner;
 
-impl SealOwner for StoreRecord {
+impl SealOwner for SeedOwner {
     fn associated_data(&self) -> String {
         "tollgate checkpoint key".to_owned()
     }
@@ -61,12 +61,12 @@ impl CheckpointKey {
     /// Creates a random key, sealed.
     pub fn mint(keyring: &Keyring) -> Result<String, SealError> {
         let seed = Zeroizing::new(random_bytes::<32>()?);
-        keyring.seal(&StoreRecord, &SecretString::from(hex::encode(*seed)))
+        keyring.seal(&SeedOwner, &SecretString::from(hex::encode(*seed)))
     }
 
     /// Decrypts the text that [`mint`](Self::mint) returned.
     pub fn open(keyring: &Keyring, sealed: &str) -> Result<Self, SealError> {
-        let text = keyring.open(&StoreRecord, sealed)?;
+        let text = keyring.open(&SeedOwner, sealed)?;
         let mut seed = Zeroizing::new([0_u8; 32]);
         hex::decode_to_slice(text.expose_secret(), &mut *seed).map_err(|_| SealError::DoesNotOpen)?;
         Ok(Self(SigningKey::from_bytes(&seed)))
@@ -74,7 +74,7 @@ impl CheckpointKey {
 
     /// Seals the same key under the newest master key.
     pub fn seal_again(keyring: &Keyring, sealed: &str) -> Result<String, SealError> {
-        keyring.seal(&StoreRecord, &keyring.open(&StoreRecord, sealed)?)
+        keyring.seal(&SeedOwner, &keyring.open(&SeedOwner, sealed)?)
     }
 
     /// Returns the public key.

@@ -1,7 +1,7 @@
 //! Derives an example of a schema from the examples of its parts, so that it always matches the schema.
 
 use super::components::{Components, NOT_IN_EXAMPLES};
-use super::json::{Fields, Json};
+use super::json::{Json, JsonFields};
 
 /// Maximum depth of references between schemas.
 const DEPTH_MAX: usize = 16;
@@ -36,7 +36,7 @@ fn part(components: &Components, schema: &Json, path: &str, depth: usize) -> Res
     match kind(schema) {
         Some("object") => {
             let properties = schema.fields_of("properties").iter();
-            let fields: Result<Fields, String> = properties
+            let fields: Result<JsonFields, String> = properties
                 .filter(|(_, property)| property.get(NOT_IN_EXAMPLES).is_none())
                 .map(|(name, property)| {
                     let example = part(components, property, &format!("{path}/{name}"), depth - 1)?;

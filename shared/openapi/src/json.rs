@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
 /// The fields of an object, in order.
-pub type Fields = IndexMap<String, Json>;
+pub type JsonFields = IndexMap<String, Json>;
 
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub enum Json {
     /// An array, in order.
     List(Vec<Json>),
     /// An object with its fields in order.
-    Object(Fields),
+    Object(JsonFields),
 }
 
 /// Returns an object with these fields.
@@ -66,8 +66,8 @@ impl Json {
     }
 
     /// Returns the fields of an object; none for any other value.
-    pub fn fields(&self) -> &Fields {
-        static NONE: LazyLock<Fields> = LazyLock::new(Fields::new);
+    pub fn fields(&self) -> &JsonFields {
+        static NONE: LazyLock<JsonFields> = LazyLock::new(JsonFields::new);
         match self {
             Self::Object(fields) => fields,
             _ => &NONE,
@@ -75,7 +75,7 @@ impl Json {
     }
 
     /// Returns the fields of the object in a field; none if there is no such object.
-    pub fn fields_of(&self, name: &str) -> &Fields {
+    pub fn fields_of(&self, name: &str) -> &JsonFields {
         self.get(name).unwrap_or(&Self::Null).fields()
     }
 

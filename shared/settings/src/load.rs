@@ -35,7 +35,7 @@ pub fn default_budgets() -> Budgets {
 pub fn load(file: Option<&Path>) -> Result<Settings, BadSettings> {
     let base = match path_of(file) {
         Some(path) => read(path)?,
-        None => Base::new(None)?,
+        None => BaseSettings::new(None)?,
     };
     assemble(base, variables::read()?.into_iter())
 }
@@ -55,13 +55,13 @@ pub fn source(file: Option<&Path>) -> String {
 }
 
 /// The defaults, overridden by the settings of a file.
-struct Base {
+struct BaseSettings {
     settings: Table,
     /// `[upstreams]` of the file.
     upstreams: Option<Value>,
 }
 
-impl Base {
+impl BaseSettings {
     fn new(given: Option<Table>) -> Result<Self, BadSettings> {
         let (mut settings, mut upstreams) = (parse(DEFAULTS)?, None);
         if let Some(mut given) = given {
@@ -74,10 +74,10 @@ impl Base {
 }
 
 /// Reads a file. Errors name it.
-fn read(path: &Path) -> Result<Base, BadSettings> {
+fn read(path: &Path) -> Result<BaseSettings, BadSettings> {
     let named = |error: &dyn std::fmt::Display| BadSettings(format!("{}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
-    let base = parse(&text).and_then(|given| Base::new(Some(given)));
+    let base = parse(&text).and_then(|given| BaseSettings::new(Some(given)));
     base.map_err(|error| named(&error))
 }
 
@@ -89,11 +89,14 @@ pub fn load_from(
     text: Option<&str>,
     env: impl Iterator<Item = (String, String)>,
 ) -> Result<Settings, BadSettings> {
-    assemble(Base::new(text.map(parse).transpose()?)?, env)
+    assemble(BaseSettings::new(text.map(parse).transpose()?)?, env)
 }
 
-fn assemble(base: Base, env: impl Iterator<Item = (String, String)>) -> Result<Settings, BadSettings> {
-    let Base {
+fn assemble(
+    base: BaseSettings,
+    env: impl Iterator<Item = (String, String)>,
+) -> Result<Settings, BadSettings> {
+    let BaseSettings {
         mut settings,
         upstreams: in_file,
     } = base;

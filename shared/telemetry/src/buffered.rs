@@ -65,7 +65,7 @@ pub(super) fn start() -> std::io::Result<()> {
 
 /// Buffer between the logging threads and the writing thread.
 struct LineBuffer {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingLines>,
     /// Wakes the writer.
     urgent: Condvar,
     /// Wakes the threads that wait for the writer.
@@ -74,7 +74,7 @@ struct LineBuffer {
     dropped: [AtomicU64; DropReason::ALL.len()],
 }
 
-struct Waiting {
+struct PendingLines {
     lines: Vec<u8>,
     is_urgent: bool,
     /// Number of bytes ever appended, and the number of those that the writer has finished.
@@ -85,7 +85,7 @@ struct Waiting {
 impl LineBuffer {
     const fn new() -> Self {
         Self {
-            waiting: Mutex::new(Waiting {
+            waiting: Mutex::new(PendingLines {
                 lines: Vec::new(),
                 is_urgent: false,
                 appended: 0,
@@ -121,7 +121,7 @@ impl LineBuffer {
         let wanted = waiting.appended;
         waiting.is_urgent = true;
         self.urgent.notify_one();
-        let is_behind = |waiting: &mut Waiting| waiting.done < wanted;
+        let is_behind = |waiting: &mut PendingLines| waiting.done < wanted;
         self.written.wait_while_for(&mut waiting, is_behind, FLUSH_MAX);
     }
 
@@ -130,7 +130,7 @@ impl LineBuffer {
         let (mut lines, mut is_torn) = (Vec::new(), false);
         loop {
             let mut waiting = self.waiting.lock();
-            let rests = |waiting: &mut Waiting| !waiting.is_urgent;
+            let rests = |waiting: &mut PendingLines| !waiting.is_urgent;
             self.urgent.wait_while_for(&mut waiting, rests, EVERY);
             std::mem::swap(&mut waiting.lines, &mut lines);
             waiting.is_urgent = false;
@@ -182,29 +182,29 @@ fn count(lines: &[u8]) -> u64 {
 
 /// Creates the writer of one event.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Collector;
+pub(super) struct LineCollector;
 
 /// The writer of one event.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct LineWriter {
     at_once: bool,
 }
 
-impl<'a> MakeWriter<'a> for Collector {
-    type Writer = Line;
+impl<'a> MakeWriter<'a> for LineCollector {
+    type Writer = LineWriter;
 
-    fn make_writer(&'a self) -> Line {
-        Line { at_once: true }
+    fn make_writer(&'a self) -> LineWriter {
+        LineWriter { at_once: true }
     }
 
-    fn make_writer_for(&'a self, event: &Metadata<'_>) -> Line {
-        Line {
+    fn make_writer_for(&'a self, event: &Metadata<'_>) -> LineWriter {
+        LineWriter {
             at_once: *event.level() <= Level::WARN,
         }
     }
 }
 
-impl Write for Line {
+impl Write for LineWriter {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
         LINES.append(line, self.at_once);
         Ok(line.len())

@@ -64,7 +64,7 @@ pub fn start() -> Result<Logs, BadSettings> {
         let json = builder
             .json()
             .event_format(JsonLine::new())
-            .with_writer(buffered::Collector)
+            .with_writer(buffered::LineCollector)
             .finish();
         json.with(filter_fn(filter::may_be_logged)).try_init()
     } else {

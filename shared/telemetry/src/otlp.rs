@@ -7,9 +7,9 @@
 mod encode;
 mod send;
 
-use send::Endpoint;
+use send::CollectorEndpoint;
 
-use super::span::{self, Message, Span};
+use super::span::{self, ExporterMessage, Span};
 use settings::TelemetrySettings;
 use settings::collector::Collector;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub fn start(settings: &TelemetrySettings, service: &'static str) {
     let Ok(Some(collector)) = Collector::from_settings(settings) else {
         return;
     };
-    let endpoint = match Endpoint::new(collector) {
+    let endpoint = match CollectorEndpoint::new(collector) {
         Ok(endpoint) => endpoint,
         Err(error) => return tracing::error!(%error, "spans are not exported: TLS cannot be set up"),
     };
@@ -38,7 +38,7 @@ pub fn start(settings: &TelemetrySettings, service: &'static str) {
     }
 }
 
-async fn run(mut queue: mpsc::Receiver<Message>, endpoint: Endpoint, service: &'static str) {
+async fn run(mut queue: mpsc::Receiver<ExporterMessage>, endpoint: CollectorEndpoint, service: &'static str) {
     let mut failing = false;
     let mut spans = Vec::new();
     loop {
@@ -72,7 +72,7 @@ async fn run(mut queue: mpsc::Receiver<Message>, endpoint: Endpoint, service: &'
 
 /// Collects a batch. Returns whether the queue is still open, and the callers that wait for the batch.
 async fn gather(
-    queue: &mut mpsc::Receiver<Message>,
+    queue: &mut mpsc::Receiver<ExporterMessage>,
     spans: &mut Vec<Span>,
 ) -> (bool, Option<oneshot::Sender<()>>) {
     let mut until = None;
@@ -85,8 +85,8 @@ async fn gather(
             },
         };
         match next {
-            Some(Message::Spans(more)) => spans.extend(more),
-            Some(Message::Flush(done)) => return (true, Some(done)),
+            Some(ExporterMessage::Spans(more)) => spans.extend(more),
+            Some(ExporterMessage::Flush(done)) => return (true, Some(done)),
             None => return (false, None),
         }
         until.get_or_insert_with(|| Instant::now() + GATHER);

@@ -22,7 +22,7 @@ pub enum SpanKind {
 
 /// The value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub enum AttributeValue {
     /// A string value of OTLP.
     Text(String),
     /// An integer value of OTLP.
@@ -47,7 +47,7 @@ pub struct Span {
     /// Nanoseconds since 1970.
     pub end: u64,
     /// Attributes. Never a key, a body, or text that a person wrote.
-    pub attributes: Vec<(&'static str, Value)>,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
     /// Whether it failed.
     pub failed: bool,
 }
@@ -57,14 +57,14 @@ pub struct Span {
     not(feature = "otlp"),
     expect(dead_code, reason = "nobody reads the queue then")
 )]
-pub(super) enum Message {
+pub(super) enum ExporterMessage {
     Spans(Vec<Span>),
     /// A request to be notified once everything before it was sent or given up.
     Flush(oneshot::Sender<()>),
 }
 
 struct SpanQueue {
-    queue: mpsc::Sender<Message>,
+    queue: mpsc::Sender<ExporterMessage>,
     /// New traces whose id has lower 64 bits below this are exported.
     below: u128,
 }
@@ -79,7 +79,7 @@ static FAILED: AtomicU64 = AtomicU64::new(0);
     not(feature = "otlp"),
     expect(dead_code, reason = "there is no exporter then")
 )]
-pub(super) fn open(ratio: f64) -> Option<mpsc::Receiver<Message>> {
+pub(super) fn open(ratio: f64) -> Option<mpsc::Receiver<ExporterMessage>> {
     let (queue, receiver) = mpsc::channel(QUEUE);
     let way = SpanQueue {
         queue,
@@ -109,7 +109,7 @@ pub fn hand_over(spans: Vec<Span>) {
     let count = spans.len() as u64;
     let taken = SPANS
         .get()
-        .is_some_and(|way| way.queue.try_send(Message::Spans(spans)).is_ok());
+        .is_some_and(|way| way.queue.try_send(ExporterMessage::Spans(spans)).is_ok());
     if !taken {
         OVERFLOWED.fetch_add(count, Ordering::Relaxed);
     }
@@ -119,7 +119,7 @@ pub fn hand_over(spans: Vec<Span>) {
 pub async fn flush() {
     let Some(way) = SPANS.get() else { return };
     let (done, flushed) = oneshot::channel();
-    if way.queue.send(Message::Flush(done)).await.is_ok() {
+    if way.queue.send(ExporterMessage::Flush(done)).await.is_ok() {
         drop(flushed.await);
     }
 }

@@ -98,14 +98,14 @@ pub fn new_span() -> u64 {
 
 /// A received `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Sent {
+struct ReceivedTraceparent {
     id: u128,
     parent: u64,
     sampled: bool,
 }
 
 /// Parses the only `traceparent`. Several, or a malformed one, count as none.
-fn sent(headers: &HeaderMap) -> Option<Sent> {
+fn sent(headers: &HeaderMap) -> Option<ReceivedTraceparent> {
     let mut values = headers.get_all(TRACEPARENT).iter();
     let value = values.next()?;
     match values.next() {
@@ -115,7 +115,7 @@ fn sent(headers: &HeaderMap) -> Option<Sent> {
 }
 
 /// Parses `00-<32 hex>-<16 hex>-<2 hex>`; later versions may have further parts after another `-`.
-fn parse(text: &[u8]) -> Option<Sent> {
+fn parse(text: &[u8]) -> Option<ReceivedTraceparent> {
     let head = text.get(..LENGTH)?;
     let version = lower_hex(&head[..2])?;
     let goes_on = text.len() > LENGTH;
@@ -127,7 +127,7 @@ fn parse(text: &[u8]) -> Option<Sent> {
     let id = lower_hex(&head[3..35])?;
     let parent = u64::try_from(lower_hex(&head[36..52])?).ok()?;
     let flags = u8::try_from(lower_hex(&head[53..55])?).ok()?;
-    (id != 0 && parent != 0).then_some(Sent {
+    (id != 0 && parent != 0).then_some(ReceivedTraceparent {
         id,
         parent,
         sampled: flags & SAMPLED != 0,
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_traceparent_is_read_as_w3c_says() {
-        let good = Sent {
+        let good = ReceivedTraceparent {
             id: 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736,
             parent: 0x00f0_67aa_0ba9_02b7,
             sampled: true,

@@ -6,7 +6,7 @@ use super::schema;
 use endpoint::problem::Code;
 use openapi::Json;
 use openapi::components::public;
-use openapi::json::Fields;
+use openapi::json::JsonFields;
 
 /// The pages that each page's header links to.
 const PAGES: [(&str, &str); 2] = [("/reference", "Management API"), ("/reference/proxy", "Edge")];
@@ -41,7 +41,7 @@ impl Document {
         sections.collect()
     }
 
-    fn schemas(&self) -> &Fields {
+    fn schemas(&self) -> &JsonFields {
         let components = self.json.get("components").unwrap_or(&Json::Null);
         components.fields_of("schemas")
     }

@@ -42,9 +42,9 @@ pub(crate) fn read(
     mut env: Vec<EnvSetting>,
     upstream: &Table,
 ) -> Result<NamedUpstreams, BadSettings> {
-    let mut all: Vec<Section> = Vec::new();
+    let mut all: Vec<UpstreamSection> = Vec::new();
     for (name, keys) in table("upstreams", file.unwrap_or_else(|| Value::Table(Table::new())))? {
-        let mut section = Section::new(name, upstream)?;
+        let mut section = UpstreamSection::new(name, upstream)?;
         let name = section.name.clone();
         for (key, value) in table(&format!("upstreams.{name}"), keys)? {
             fill(section.slot(&key)?, &format!("upstreams.{name}.{key}"), value)?;
@@ -124,7 +124,7 @@ fn defaults(name: &str, upstream: &Table) -> Result<Table, BadSettings> {
 }
 
 /// Overrides one key from the environment. The name ends at the last `__`, since keys do not contain it.
-fn set(all: &mut Vec<Section>, setting: &EnvSetting, upstream: &Table) -> Result<(), BadSettings> {
+fn set(all: &mut Vec<UpstreamSection>, setting: &EnvSetting, upstream: &Table) -> Result<(), BadSettings> {
     let EnvSetting {
         variable,
         path,
@@ -137,7 +137,7 @@ fn set(all: &mut Vec<Section>, setting: &EnvSetting, upstream: &Table) -> Result
     let known = all.iter().position(|section| section.name == name);
     let at = known.unwrap_or(all.len());
     if known.is_none() {
-        all.push(Section::new(name.to_owned(), upstream)?);
+        all.push(UpstreamSection::new(name.to_owned(), upstream)?);
     }
     let slot = all[at]
         .slot(key)
@@ -146,7 +146,7 @@ fn set(all: &mut Vec<Section>, setting: &EnvSetting, upstream: &Table) -> Result
 }
 
 /// The section of one upstream.
-struct Section {
+struct UpstreamSection {
     name: String,
     /// Values of all keys.
     settings: Table,
@@ -154,7 +154,7 @@ struct Section {
     own: HashSet<String>,
 }
 
-impl Section {
+impl UpstreamSection {
     fn new(name: String, upstream: &Table) -> Result<Self, BadSettings> {
         Ok(Self {
             settings: defaults(&name, upstream)?,

@@ -1,7 +1,7 @@
 //! `ExportTraceServiceRequest` in protobuf's binary form, encoded without a library. The field numbers are those of
 //! `opentelemetry/proto/trace/v1/trace.proto`.
 
-use crate::span::{Span, Value};
+use crate::span::{AttributeValue, Span};
 
 /// The wire types that occur.
 const VARINT: u64 = 0;
@@ -12,27 +12,30 @@ const ERROR: u64 = 2;
 
 /// Returns the message that carries these spans, from this service.
 pub fn request(service: &str, spans: &[Span]) -> Vec<u8> {
-    let mut resource = Message::default();
-    resource.message(1, &attribute("service.name", &Value::Text(service.to_owned())));
-    let version = Value::Text(env!("CARGO_PKG_VERSION").to_owned());
+    let mut resource = ProtobufMessage::default();
+    resource.message(
+        1,
+        &attribute("service.name", &AttributeValue::Text(service.to_owned())),
+    );
+    let version = AttributeValue::Text(env!("CARGO_PKG_VERSION").to_owned());
     resource.message(1, &attribute("service.version", &version));
-    let mut scope = Message::default();
+    let mut scope = ProtobufMessage::default();
     scope.bytes(1, b"tollgate");
-    let mut scope_spans = Message::default();
+    let mut scope_spans = ProtobufMessage::default();
     scope_spans.message(1, &scope);
     for span in spans {
         scope_spans.message(2, &encoded(span));
     }
-    let mut resource_spans = Message::default();
+    let mut resource_spans = ProtobufMessage::default();
     resource_spans.message(1, &resource);
     resource_spans.message(2, &scope_spans);
-    let mut request = Message::default();
+    let mut request = ProtobufMessage::default();
     request.message(1, &resource_spans);
     request.0
 }
 
-fn encoded(span: &Span) -> Message {
-    let mut message = Message::default();
+fn encoded(span: &Span) -> ProtobufMessage {
+    let mut message = ProtobufMessage::default();
     message.bytes(1, &span.trace.to_be_bytes());
     message.bytes(2, &span.id.to_be_bytes());
     if span.parent != 0 {
@@ -46,20 +49,20 @@ fn encoded(span: &Span) -> Message {
         message.message(9, &attribute(name, value));
     }
     if span.failed {
-        let mut status = Message::default();
+        let mut status = ProtobufMessage::default();
         status.number(3, ERROR);
         message.message(15, &status);
     }
     message
 }
 
-fn attribute(name: &str, value: &Value) -> Message {
-    let mut inner = Message::default();
+fn attribute(name: &str, value: &AttributeValue) -> ProtobufMessage {
+    let mut inner = ProtobufMessage::default();
     match value {
-        Value::Text(text) => inner.bytes(1, text.as_bytes()),
-        Value::Number(number) => inner.number(3, number.cast_unsigned()),
+        AttributeValue::Text(text) => inner.bytes(1, text.as_bytes()),
+        AttributeValue::Number(number) => inner.number(3, number.cast_unsigned()),
     }
-    let mut attribute = Message::default();
+    let mut attribute = ProtobufMessage::default();
     attribute.bytes(1, name.as_bytes());
     attribute.message(2, &inner);
     attribute
@@ -67,9 +70,9 @@ fn attribute(name: &str, value: &Value) -> Message {
 
 /// A message under construction.
 #[derive(Debug, Default)]
-struct Message(Vec<u8>);
+struct ProtobufMessage(Vec<u8>);
 
-impl Message {
+impl ProtobufMessage {
     fn varint(&mut self, mut value: u64) {
         loop {
             let low = value.to_le_bytes()[0] & 0x7f;
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_bytes_are_those_of_protobuf() {
-        let mut message = Message::default();
+        let mut message = ProtobufMessage::default();
         message.number(1, 150);
         message.bytes(2, b"testing");
         message.number(3, u64::MAX);
@@ -133,7 +136,7 @@ mod tests {
             kind: SpanKind::Internal,
             start: 1,
             end: 2,
-            attributes: vec![("n", Value::Number(-1))],
+            attributes: vec![("n", AttributeValue::Number(-1))],
             failed: true,
         };
         let bytes = encoded(&span).0;

@@ -15,12 +15,12 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 /// A collector, with its connection settings.
-pub struct Endpoint {
+pub struct CollectorEndpoint {
     collector: Collector,
     tls: Option<TlsConnector>,
 }
 
-impl Endpoint {
+impl CollectorEndpoint {
     /// Creates the endpoint of a collector.
     ///
     /// # Errors
