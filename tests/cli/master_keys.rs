@@ -21,7 +21,7 @@ fn rotating(redis: &Redis) -> Cli {
 /// Opens the agent's provider key with the new master key alone.
 async fn opened(redis: &Redis, agent: &SeedAgent) -> Result<String, String> {
     let store = redis.store();
-    let keys = SealedKey::of_agent(&store, &agent.account.id, &agent.id)
+    let keys = SealedKey::list_by_agent(&store, &agent.account.id, &agent.id)
         .await
         .unwrap();
     let key = keys.first().ok_or("no key")?;
@@ -87,7 +87,7 @@ async fn a_key_stored_meanwhile_is_not_overwritten() {
     let store = redis.store();
     let agent = Seed::new(&store).await.account("startup").await.agent("bot");
     agent.provider_key("sk-old").await;
-    let stored = SealedKey::of_agent(&store, &agent.account.id, "bot")
+    let stored = SealedKey::list_by_agent(&store, &agent.account.id, "bot")
         .await
         .unwrap()
         .remove(0);
@@ -102,7 +102,7 @@ async fn a_key_stored_meanwhile_is_not_overwritten() {
         actor: "operator",
     };
     assert!(!reseal.execute(&store).await.unwrap());
-    let now = SealedKey::of_agent(&store, &agent.account.id, "bot")
+    let now = SealedKey::list_by_agent(&store, &agent.account.id, "bot")
         .await
         .unwrap()
         .remove(0);

@@ -108,7 +108,7 @@ async fn parallel_writers_of_one_agents_policy_leave_one_that_is_in_effect() {
         ids.sort();
         ids.dedup();
         assert_eq!(ids.len(), 1, "there is one policy for an agent");
-        let policy = PolicyRecord::of_agent(&fixture.store, &account.keys.live(), &agent)
+        let policy = PolicyRecord::find_by_agent(&fixture.store, &account.keys.live(), &agent)
             .await
             .unwrap()
             .unwrap();

@@ -76,7 +76,8 @@ impl AccountFixture {
 
     /// The wallet of an agent or `user`.
     pub async fn wallet(&self, fixture: &Fixture, owner: &str) -> Wallet {
-        let wallet = Wallet::of_owner(&fixture.store, &self.account.keys.in_mode(self.mode), owner).await;
+        let wallet =
+            Wallet::find_by_owner(&fixture.store, &self.account.keys.in_mode(self.mode), owner).await;
         wallet.unwrap().unwrap_or_else(|| panic!("no wallet of {owner}"))
     }
 

@@ -56,13 +56,13 @@ pub async fn list(call: Call) -> Answer {
     };
     let (store, realm) = (&call.state.store, call.realm());
     let of = |kind: Named| ids.iter().copied().filter(move |id| Named::from_id(id) == kind);
-    let mut names = names::of_agents(store, &realm, of(Named::Agent)).await?;
+    let mut names = names::read_agent_names(store, &realm, of(Named::Agent)).await?;
     if realm.mode() == Mode::Live {
-        names.extend(names::of_virtual_keys(store, realm.keys(), of(Named::VirtualKey)).await?);
+        names.extend(names::read_virtual_key_names(store, realm.keys(), of(Named::VirtualKey)).await?);
     }
-    names.extend(names::of_api_keys(store, &realm, of(Named::ApiKey)).await?);
-    names.extend(names::of_policies(store, &realm, of(Named::Policy)).await?);
-    names.extend(names::of_users(store, realm.keys(), of(Named::User)).await?);
+    names.extend(names::read_api_key_names(store, &realm, of(Named::ApiKey)).await?);
+    names.extend(names::read_policy_names(store, &realm, of(Named::Policy)).await?);
+    names.extend(names::read_user_names(store, realm.keys(), of(Named::User)).await?);
     let views = ids.iter().filter_map(|id| {
         let name = names.get(*id)?;
         let kind = Named::from_id(id).as_str();

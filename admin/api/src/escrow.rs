@@ -10,7 +10,7 @@ mod view;
 use super::calls::filter::value;
 use super::once::{IntentId, RequestIdentity, earlier};
 use super::spend::require_harmless;
-use super::wallet::name::{FoundWallet, canonical, find, of_query};
+use super::wallet::name::{FoundWallet, canonical, find, find_place};
 use crate::state::{ApiState, Call};
 use endpoint::{Answer, Code, Fields, Problem, Reply, TextForm, operations, whole_number};
 use serde_json::{Value, json};
@@ -219,7 +219,7 @@ async fn filter(call: &Call, query: &BTreeMap<String, String>) -> Result<Option<
     let Some(text) = query.get("walletId") else {
         return Ok(Some(EscrowFilter { status, wallet: None }));
     };
-    let found = of_query(call, text).await?;
+    let found = find_place(call, text).await?;
     let found = found.filter(|place| place.mode == call.caller.mode);
     Ok(found.map(|place| EscrowFilter {
         status,

@@ -213,7 +213,7 @@ async fn find(call: &Call, key: Option<&IdempotencyKey>) -> Result<(String, Requ
         return Ok((IdKind::Intent.mint(now_ms())?, RequestLookup::Nothing, false));
     };
     let id_of = |generation| Once::id_of(&call.caller.check_secret, realm, key, generation);
-    let (id, found) = intents.of_key(id_of).await?.ok_or_else(used_up)?;
+    let (id, found) = intents.find_by_key(id_of).await?.ok_or_else(used_up)?;
     Ok((id, found, false))
 }
 

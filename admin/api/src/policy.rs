@@ -207,7 +207,7 @@ pub async fn list(call: Call) -> Answer {
         None => PolicyRecord::list(store, &realm, page).await?,
         Some(agent) => {
             require_agent_id("agentId", agent)?;
-            let policy = PolicyRecord::of_agent(store, &realm, agent).await?;
+            let policy = PolicyRecord::find_by_agent(store, &realm, agent).await?;
             page.of_all(policy.into_iter().collect(), Order::Descending, |policy| {
                 (policy.created_at_ms, &policy.id)
             })?

@@ -141,7 +141,7 @@ pub async fn end(call: Call) -> Answer {
 
 async fn show(call: &Call, agent: &str, id: &str) -> Answer {
     let (store, realm) = (&call.state.store, call.realm());
-    let waiting = WaitingIntents::of_agent(store, &realm, agent).await?;
+    let waiting = WaitingIntents::read_by_agent(store, &realm, agent).await?;
     let waiting = waiting.get(id);
     let found = Run::find(store, &realm, agent, id).await?;
     let run = found.or_else(|| waiting.map(|waiting| waiting.run(id.to_owned())));

@@ -5,7 +5,7 @@ mod export;
 
 pub(crate) use doc::section;
 
-use super::wallet::name::of_query;
+use super::wallet::name::find_place;
 use super::wallet::require_own;
 use crate::calls::filter;
 use crate::state::{ApiState, Call};
@@ -27,7 +27,7 @@ operations! {
     /// Operations on the transactions of a wallet.
     OF_WALLET: ApiState, Management;
 
-    GET "/wallets/{id}/transactions", key(Read, Viewer), Both, WalletMinute, list_of_wallet, Query;
+    GET "/wallets/{id}/transactions", key(Read, Viewer), Both, WalletMinute, list_by_wallet, Query;
 }
 
 operations! {
@@ -108,13 +108,13 @@ pub async fn list(call: Call) -> Answer {
         None => query
             .get("agentId")
             .map_or(WalletScope::All, |agent| WalletScope::OfHolder(agent.clone())),
-        Some(text) => of_wallet(&call, text, query.get("agentId")).await?,
+        Some(text) => find_wallet_scope(&call, text, query.get("agentId")).await?,
     };
     answer(call, &query, filter, scope).await
 }
 
 /// `GET /wallets/{id}/transactions`
-pub async fn list_of_wallet(call: Call) -> Answer {
+pub async fn list_by_wallet(call: Call) -> Answer {
     let query = call.list_query(&["type", "from", "to", "format"])?;
     let filter = filter_of(&query)?;
     let found = require_own(&call).await?;
@@ -123,10 +123,10 @@ pub async fn list_of_wallet(call: Call) -> Answer {
 }
 
 /// Finds the wallet in `walletId`, if it belongs to the caller and, if an agent is also named, to that agent.
-async fn of_wallet(call: &Call, text: &str, agent: Option<&String>) -> Result<WalletScope, Problem> {
+async fn find_wallet_scope(call: &Call, text: &str, agent: Option<&String>) -> Result<WalletScope, Problem> {
     let store = &call.state.store;
     let mine = |place: &WalletPlace| place.account == call.caller.account && place.mode == call.caller.mode;
-    let Some(place) = of_query(call, text).await?.filter(mine) else {
+    let Some(place) = find_place(call, text).await?.filter(mine) else {
         return Ok(WalletScope::Empty);
     };
     let wallet = Wallet::at(store, &place).await?;

@@ -32,7 +32,7 @@ operations! {
     /// Operations on the wallets of the account.
     OF_ACCOUNT: ApiState, Management;
 
-    GET "/agents/{id}/wallet", key(Read, Viewer), Both, PerDay,    of_agent_id;
+    GET "/agents/{id}/wallet", key(Read, Viewer), Both, PerDay,    get_by_agent;
     GET "/wallet",             key(Read, Viewer), Both, PerMinute, all, Query, Confirmed;
 }
 
@@ -172,7 +172,7 @@ pub async fn create(call: Call) -> Answer {
     require_new_agent_id("botId", &bot)?;
     let name = body.text("name", TextForm::Line, NAME_MAX)?.value();
     make(&call, &bot, name.as_deref().unwrap_or(&bot), None, None).await?;
-    show(&of_agent(&call, &bot).await?)
+    show(&find_agent_wallet(&call, &bot).await?)
 }
 
 /// `GET /wallets/{id}`
@@ -181,8 +181,8 @@ pub async fn get(call: Call) -> Answer {
 }
 
 /// `GET /agents/{id}/wallet`
-pub async fn of_agent_id(call: Call) -> Answer {
-    let wallet = of_agent(&call, call.agent()?).await?;
+pub async fn get_by_agent(call: Call) -> Answer {
+    let wallet = find_agent_wallet(&call, call.agent()?).await?;
     Reply::ok(&WalletSnapshotView {
         success: Some(true),
         ..WalletSnapshotView::new(&wallet)
@@ -203,7 +203,7 @@ pub async fn all(call: Call) -> Answer {
     let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     let user = user_wallet(store, &call.scope()).await?;
     let part = Wallet::list(store, &realm, paging.page()).await?;
-    let mut sums = WalletTotals::of_agents(store, &realm).await?;
+    let mut sums = WalletTotals::read_agents(store, &realm).await?;
     sums.balance += user.balance;
     sums.pending += user.pending;
     Reply::ok(&All {
@@ -241,8 +241,8 @@ pub(super) async fn require_own(call: &Call) -> Result<FoundWallet, Problem> {
     })
 }
 
-async fn of_agent(call: &Call, id: &str) -> Result<Wallet, Problem> {
-    let wallet = Wallet::of_owner(&call.state.store, &call.realm(), id).await?;
+async fn find_agent_wallet(call: &Call, id: &str) -> Result<Wallet, Problem> {
+    let wallet = Wallet::find_by_owner(&call.state.store, &call.realm(), id).await?;
     wallet.ok_or_else(|| no_wallet(id))
 }
 

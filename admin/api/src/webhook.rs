@@ -194,11 +194,11 @@ pub async fn list(call: Call) -> Answer {
 /// `GET /webhooks/{id}`
 pub async fn get(call: Call) -> Answer {
     gate::require(&call)?;
-    Reply::ok(&WebhookAnswer::new(WebhookView::new(&of_path(&call).await?)))
+    Reply::ok(&WebhookAnswer::new(WebhookView::new(&find_by_path(&call).await?)))
 }
 
 /// Returns the webhook in the path.
-async fn of_path(call: &Call) -> Result<WebhookRecord, Problem> {
+async fn find_by_path(call: &Call) -> Result<WebhookRecord, Problem> {
     let id = call.record_id("id", IdKind::Webhook)?;
     let webhook = WebhookRecord::read(&call.state.store, &call.realm(), id).await?;
     webhook.ok_or_else(|| none(id))
@@ -218,7 +218,7 @@ pub async fn update(call: Call) -> Answer {
     if !request.as_ref().is_ok_and(WebhookRequest::only_disables) {
         gate::require(&call)?;
     }
-    let WebhookRecord { id, .. } = &of_path(&call).await?;
+    let WebhookRecord { id, .. } = &find_by_path(&call).await?;
     let request = request?;
     if let Some(url) = &request.url {
         request::require_receiver(&call, url).await?;

@@ -96,7 +96,7 @@ async fn rotate_agent(
         let mut changed = false;
         let mut current = 0;
         let mut unopenable = Vec::new();
-        for key in SealedKey::of_agent(&context.store, account, agent).await? {
+        for key in SealedKey::list_by_agent(&context.store, account, agent).await? {
             if keyring.is_current(&key.sealed) {
                 current += 1;
                 continue;

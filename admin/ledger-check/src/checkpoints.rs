@@ -63,12 +63,14 @@ impl Pass<'_> {
 /// Reads what all notes in the archive say.
 async fn noted(archive: &Archive) -> Result<Vec<Noted>, LocationError> {
     let accounts = archive.location().folders(FOLDER).await?;
-    let reads = accounts.into_iter().map(|account| of_account(archive, account));
+    let reads = accounts
+        .into_iter()
+        .map(|account| read_checkpoints(archive, account));
     let noted: Vec<Vec<Noted>> = stream::iter(reads).buffered(IN_FLIGHT).try_collect().await?;
     Ok(noted.into_iter().flatten().collect())
 }
 
-async fn of_account(archive: &Archive, account: String) -> Result<Vec<Noted>, LocationError> {
+async fn read_checkpoints(archive: &Archive, account: String) -> Result<Vec<Noted>, LocationError> {
     let mut all = Vec::new();
     for mode in Mode::ALL {
         let realm = Realm::new(&account, mode);

@@ -141,11 +141,11 @@ impl Escrow {
     /// because of a crash.
     pub async fn list(store: &Store, realm: &Realm, page: PageRequest<'_>) -> Result<Page<Self>, StoreError> {
         let part = page.members(store, &realm.escrows()).await?;
-        Self::of_members(store, realm, part).await
+        Self::read_members(store, realm, part).await
     }
 
     /// Reads the escrows of the members of a list that have the account as a party.
-    async fn of_members(
+    async fn read_members(
         store: &Store,
         realm: &Realm,
         mut part: Page<String>,

@@ -12,7 +12,7 @@ const CHUNK: usize = 500;
 pub type Names = HashMap<String, String>;
 
 /// Reads the names of agents. An agent without a wallet row has none.
-pub async fn of_agents<'i>(
+pub async fn read_agent_names<'i>(
     store: &Store,
     realm: &Realm,
     ids: impl Iterator<Item = &'i str>,
@@ -21,7 +21,7 @@ pub async fn of_agents<'i>(
 }
 
 /// Reads the names of virtual keys, revoked ones included. They belong to live mode.
-pub async fn of_virtual_keys<'i>(
+pub async fn read_virtual_key_names<'i>(
     store: &Store,
     account: &AccountKeys,
     ids: impl Iterator<Item = &'i str>,
@@ -30,7 +30,7 @@ pub async fn of_virtual_keys<'i>(
 }
 
 /// Reads the names of API keys of a mode, revoked ones included.
-pub async fn of_api_keys<'i>(
+pub async fn read_api_key_names<'i>(
     store: &Store,
     realm: &Realm,
     ids: impl Iterator<Item = &'i str>,
@@ -40,7 +40,7 @@ pub async fn of_api_keys<'i>(
 }
 
 /// Reads the names of policies.
-pub async fn of_policies<'i>(
+pub async fn read_policy_names<'i>(
     store: &Store,
     realm: &Realm,
     ids: impl Iterator<Item = &'i str>,
@@ -49,7 +49,7 @@ pub async fn of_policies<'i>(
 }
 
 /// Reads the e-mail addresses of users. Reads all users of the account, if there is an id.
-pub async fn of_users<'i>(
+pub async fn read_user_names<'i>(
     store: &Store,
     account: &AccountKeys,
     ids: impl Iterator<Item = &'i str>,

@@ -72,7 +72,11 @@ impl PolicyRecord {
     }
 
     /// Reads the policy of `agent`; `None` if it has no policy of its own.
-    pub async fn of_agent(store: &Store, realm: &Realm, agent: &str) -> Result<Option<Self>, StoreError> {
+    pub async fn find_by_agent(
+        store: &Store,
+        realm: &Realm,
+        agent: &str,
+    ) -> Result<Option<Self>, StoreError> {
         let mut query = redis::cmd("HGET");
         query.arg(realm.agent(agent)).arg("policy_id");
         match store.command::<Option<String>>(&query).await? {

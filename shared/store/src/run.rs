@@ -91,7 +91,7 @@ impl Run {
 
     /// Lists the runs with a status. A page scans [`SCANNED_MAX`] runs at most, and its total counts the matches among
     /// them. A page with a next position may be short or empty.
-    pub async fn of_status(
+    pub async fn list_by_status(
         store: &Store,
         realm: &Realm,
         (agent, status): (&str, RunStatus),

@@ -141,7 +141,11 @@ impl Wallet {
     }
 
     /// Reads the wallet of `owner`; `None` if it has none.
-    pub async fn of_owner(store: &Store, realm: &Realm, owner: &str) -> Result<Option<Self>, StoreError> {
+    pub async fn find_by_owner(
+        store: &Store,
+        realm: &Realm,
+        owner: &str,
+    ) -> Result<Option<Self>, StoreError> {
         let key = realm.wallet(owner);
         let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
         match fields.contains_key("wallet") {
@@ -171,7 +175,7 @@ impl Wallet {
     /// Reads the wallet at `place`, closed or not; `None` if it was never created.
     pub async fn at(store: &Store, place: &WalletPlace) -> Result<Option<Self>, StoreError> {
         let realm = Realm::new(&place.account, place.mode);
-        let now = Self::of_owner(store, &realm, &place.owner).await?;
+        let now = Self::find_by_owner(store, &realm, &place.owner).await?;
         if let Some(wallet) = now.filter(|wallet| wallet.number == place.number) {
             return Ok(Some(wallet));
         }

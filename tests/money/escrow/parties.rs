@@ -52,7 +52,7 @@ impl Side {
         let made = success(&caller.post("/v1/agents", json!({ "name": "Party" })).await, 200);
         let owner = text(&made, "/agent/id").to_owned();
         let store = fixture.store.clone();
-        let wallet = Wallet::of_owner(&store, &account.keys.in_mode(mode), &owner)
+        let wallet = Wallet::find_by_owner(&store, &account.keys.in_mode(mode), &owner)
             .await
             .unwrap()
             .unwrap();

@@ -32,8 +32,8 @@ impl CallNames {
         let agents = calls.iter().filter_map(|call| call.agent.as_deref());
         let key_ids = calls.iter().filter_map(|call| call.key_id.as_deref());
         Ok(Self {
-            agents: names::of_agents(store, &realm, agents).await?,
-            keys: names::of_virtual_keys(store, realm.keys(), key_ids).await?,
+            agents: names::read_agent_names(store, &realm, agents).await?,
+            keys: names::read_virtual_key_names(store, realm.keys(), key_ids).await?,
             hashes: call_trail::for_call(call)
                 .hashes(calls.iter().map(|call| call.audit_seq))
                 .await?,

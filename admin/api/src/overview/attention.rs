@@ -329,7 +329,7 @@ async fn low_balances(
     }
     let realm = call.realm();
     if threshold.is_some()
-        && let Some(wallet) = Wallet::of_owner(&call.state.store, &realm, USER).await?
+        && let Some(wallet) = Wallet::find_by_owner(&call.state.store, &realm, USER).await?
     {
         add(&wallet.id, None, wallet.balance, threshold);
     }

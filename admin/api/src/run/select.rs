@@ -55,7 +55,7 @@ impl RunFilter {
         page: PageRequest<'_>,
     ) -> Result<Selected, Problem> {
         let (store, realm) = (&call.state.store, call.realm());
-        let waiting = WaitingIntents::of_agent(store, &realm, agent).await?;
+        let waiting = WaitingIntents::read_by_agent(store, &realm, agent).await?;
         let (part, partial) = match self {
             Self::All => (Run::list(store, &realm, agent, page).await?, None),
             Self::Paused => {
@@ -69,7 +69,7 @@ impl RunFilter {
                 (part, None)
             }
             Self::Of(status) => {
-                let found = Run::of_status(store, &realm, (agent, status), page).await?;
+                let found = Run::list_by_status(store, &realm, (agent, status), page).await?;
                 (found.part, Some(found.is_partial))
             }
         };

@@ -9,7 +9,7 @@ use endpoint::problem::Code;
 
 pub(crate) fn section() -> Section {
     let about = "Each movement of a wallet, with the balance after it.";
-    Section::new("Transactions", about, vec![list(), list_of_wallet()]).param(
+    Section::new("Transactions", about, vec![list(), list_by_wallet()]).param(
         "id",
         wallet_of_path(),
         "The wallet's number or its id.",
@@ -37,7 +37,7 @@ fn list() -> Doc {
     filtered(doc)
 }
 
-fn list_of_wallet() -> Doc {
+fn list_by_wallet() -> Doc {
     let doc = Doc::new(
         "GET /wallets/{id}/transactions",
         "listWalletTransactions",

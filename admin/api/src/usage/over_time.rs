@@ -240,8 +240,8 @@ impl UsageQuery {
     async fn names(&self, call: &Call, sums: &UsageSums) -> Result<Names, Problem> {
         let (store, realm) = (&call.state.store, call.realm());
         let names = match self.group {
-            Group::Agent => names::of_agents(store, &realm, sums.groups()).await?,
-            Group::Key => names::of_virtual_keys(store, realm.keys(), sums.groups()).await?,
+            Group::Agent => names::read_agent_names(store, &realm, sums.groups()).await?,
+            Group::Key => names::read_virtual_key_names(store, realm.keys(), sums.groups()).await?,
             Group::Model | Group::Run => Names::new(),
         };
         Ok(names)

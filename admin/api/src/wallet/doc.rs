@@ -11,7 +11,7 @@ use endpoint::{Code, PAGE_MAX};
 pub(crate) fn section() -> Section {
     let about = "Wallets: one for each agent that was made with one, and the account's own user wallet. A wallet is named by its \
                  number or its id; in requests that move money also by its agent's id, or by `user`.";
-    Section::new("Wallets", about, vec![create(), get(), of_agent(), all()]).param(
+    Section::new("Wallets", about, vec![create(), get(), get_by_agent(), all()]).param(
         "id",
         wallet_of_path(),
         "The wallet's number or its id.",
@@ -42,7 +42,7 @@ fn get() -> Doc {
         .errors(&[Code::NotFound])
 }
 
-fn of_agent() -> Doc {
+fn get_by_agent() -> Doc {
     Doc::new(
         "GET /agents/{id}/wallet",
         "getAgentWallet",

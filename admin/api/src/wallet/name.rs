@@ -72,7 +72,7 @@ pub async fn look_up(
     name: &WalletName,
 ) -> Result<Option<FoundWallet>, StoreError> {
     match name {
-        WalletName::Owner(owner) => of_owner(store, scope, owner).await,
+        WalletName::Owner(owner) => find_owner_wallet(store, scope, owner).await,
         WalletName::Number(_) | WalletName::Id(_) => match WalletPlace::find(store, &name.text()).await? {
             Some(place) if place.mode == scope.mode => {
                 let wallet = Wallet::at(store, &place).await?;
@@ -83,10 +83,14 @@ pub async fn look_up(
     }
 }
 
-async fn of_owner(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Option<FoundWallet>, StoreError> {
+async fn find_owner_wallet(
+    store: &Store,
+    scope: &Scope<'_>,
+    owner: &str,
+) -> Result<Option<FoundWallet>, StoreError> {
     let wallet = match owner {
         USER => Some(user_wallet(store, scope).await?),
-        agent => Wallet::of_owner(store, &scope.realm(), agent).await?,
+        agent => Wallet::find_by_owner(store, &scope.realm(), agent).await?,
     };
     Ok(wallet.map(|wallet| FoundWallet {
         place: WalletPlace {
@@ -103,7 +107,7 @@ async fn of_owner(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Optio
 ///
 /// # Errors
 /// 400 for what is neither a number nor an id, 503.
-pub(crate) async fn of_query(call: &Call, text: &str) -> Result<Option<WalletPlace>, Problem> {
+pub(crate) async fn find_place(call: &Call, text: &str) -> Result<Option<WalletPlace>, Problem> {
     let name = WalletName::from_path(text)
         .ok_or_else(|| Problem::validation("walletId must be the number of a wallet or its id `wal_…`."))?;
     Ok(WalletPlace::find(&call.state.store, &name.text()).await?)

@@ -1,6 +1,6 @@
 //! `/webhooks/{id}/deliveries`: every attempt of every delivery that is kept.
 
-use super::{gate, of_path};
+use super::{find_by_path, gate};
 use crate::state::Call;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
@@ -113,7 +113,7 @@ pub async fn deliveries(call: Call) -> Answer {
             ));
         }
     };
-    let webhook = of_path(&call).await?;
+    let webhook = find_by_path(&call).await?;
     let (store, realm) = (&call.state.store, &call.realm());
     let deliveries = Deliveries {
         realm,

@@ -19,7 +19,7 @@ impl Intents<'_> {
     ///
     /// # Errors
     /// [`StoreError`], never [`StoreError::Archive`].
-    pub async fn of_key(
+    pub async fn find_by_key(
         &self,
         id_of: impl Fn(usize) -> String,
     ) -> Result<Option<(String, RequestLookup)>, StoreError> {

@@ -103,7 +103,7 @@ impl Escrow {
         let list = SortedSet::whole(store, &set);
         let parties = Parties { store, realm, filter };
         let FilteredPage { part, is_partial } = list.filtered(page, &parties).await?;
-        let part = Self::of_members(store, realm, part).await?;
+        let part = Self::read_members(store, realm, part).await?;
         Ok(FilteredPage { part, is_partial })
     }
 }

@@ -46,7 +46,7 @@ impl IntentRecord {
         let set = realm.intents(IntentIndex::State(IntentState::PendingApproval.as_str()));
         let mut part = page.members(store, &set).await?;
         let ids = std::mem::take(&mut part.records);
-        let records = Self::of_ids(store, realm, ids, texts).await?;
+        let records = Self::read_all(store, realm, ids, texts).await?;
         Ok(part.with(records))
     }
 
@@ -107,7 +107,7 @@ impl<'a> IntentList<'a> {
         let mut ids = self.ids(start, end).await?;
         ids.reverse();
         Ok(IntentPage {
-            records: IntentRecord::of_ids(self.store, self.realm, ids, self.texts).await?,
+            records: IntentRecord::read_all(self.store, self.realm, ids, self.texts).await?,
             total,
             goes_on: start > 0,
         })

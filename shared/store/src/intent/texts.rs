@@ -51,7 +51,7 @@ impl IntentRecord {
     }
 
     /// Reads the records of ids, in the same order.
-    pub(super) async fn of_ids(
+    pub(super) async fn read_all(
         store: &Store,
         realm: &Realm,
         ids: Vec<String>,

@@ -20,7 +20,7 @@ impl SealedKey {
     ///
     /// # Errors
     /// [`StoreError`], also for a key id without its sealed text.
-    pub async fn of_agent(store: &Store, account: &str, agent: &str) -> Result<Vec<Self>, StoreError> {
+    pub async fn list_by_agent(store: &Store, account: &str, agent: &str) -> Result<Vec<Self>, StoreError> {
         let key = AccountKeys::new(account).live().agent(agent);
         let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
         let mut found = Vec::new();

@@ -26,7 +26,7 @@ pub struct WaitingIntents {
 
 impl WaitingIntents {
     /// Returns the paused runs of `agent`, by their ids.
-    pub async fn of_agent(
+    pub async fn read_by_agent(
         store: &Store,
         realm: &Realm,
         agent: &str,

@@ -22,7 +22,7 @@ script! {
 /// Safe to retry.
 pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, StoreError> {
     let realm = scope.realm();
-    if let Some(wallet) = Wallet::of_owner(store, &realm, USER).await? {
+    if let Some(wallet) = Wallet::find_by_owner(store, &realm, USER).await? {
         return Ok(wallet);
     }
     for _ in 0..ATTEMPTS {
@@ -46,6 +46,6 @@ pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, Sto
             _ => return reply.unexpected(),
         }
     }
-    let wallet = Wallet::of_owner(store, &realm, USER).await?;
+    let wallet = Wallet::find_by_owner(store, &realm, USER).await?;
     wallet.map_or_else(|| unexpected_reply(&OPEN), Ok)
 }

@@ -25,7 +25,7 @@ pub struct WalletTotals {
 
 impl WalletTotals {
     /// Sums the wallets in chunks. The result is not a snapshot of one moment while money moves.
-    pub async fn of_agents(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
+    pub async fn read_agents(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
         let mut sums = Self::default();
         let mut position: Option<String> = None;
         for _ in 0..WALLETS_MAX / AT_ONCE {

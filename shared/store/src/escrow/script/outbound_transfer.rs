@@ -99,10 +99,10 @@ pub(crate) async fn deliver_now(store: &Store, transit: Option<&Transit>) -> Res
 pub(crate) async fn has_payee_room(store: &Store, escrow: &Escrow, most: Nanos) -> Result<bool, StoreError> {
     let Party { owner, wallet, .. } = &escrow.payee;
     let realm = escrow.payee.realm(escrow.mode);
-    let named = Wallet::of_owner(store, &realm, owner).await?;
+    let named = Wallet::find_by_owner(store, &realm, owner).await?;
     let receiver = match named.filter(|found| found.number == *wallet) {
         Some(found) => Some(found),
-        None => Wallet::of_owner(store, &realm, USER).await?,
+        None => Wallet::find_by_owner(store, &realm, USER).await?,
     };
     Ok(receiver.is_none_or(|found| found.balance.saturating_add(escrow.amount) <= most))
 }
