@@ -132,8 +132,8 @@ impl EdgeStoreHealth {
         has_passed
     }
 
-    /// Like [`EdgeStoreHealth::is_trusted`], for a call that checked before its body was read, which may have taken long.
-    /// Checks the store only if a connection broke meanwhile.
+    /// Like [`EdgeStoreHealth::is_trusted`], for a call that checked before its body was read, which may have taken
+    /// long. Checks the store only if a connection broke meanwhile.
     pub async fn is_still_trusted(self: &Arc<Self>) -> bool {
         if self.lost_connections.since_check(&self.store) {
             return Box::pin(self.is_trusted()).await;

@@ -151,7 +151,7 @@ async fn draft(
             return Ok(draft);
         }
         // Another server archived these entries: its segment has them, and the script will refuse ours.
-        let Some((entries, texts)) = chain.measured_row(next, count).await? else {
+        let Some((entries, texts)) = chain.measured_live_entries(next, count).await? else {
             return Ok(draft);
         };
         if entries.is_empty() {

@@ -1,7 +1,7 @@
 //! Texts of `--help` in addition to the options: groups of commands, changes, examples, refusals.
 //!
-//! The derived command line describes the options; a [`HelpPage`] describes the effects. Pages are grouped in files so that
-//! they read as one text; docs/reference/cli.md is generated from them.
+//! The derived command line describes the options; a [`HelpPage`] describes the effects. Pages are grouped in files so
+//! that they read as one text; docs/reference/cli.md is generated from them.
 
 mod money;
 mod people;

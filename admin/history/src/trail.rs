@@ -109,7 +109,7 @@ impl<'a> Trail<'a> {
 
     /// Like [`read`](Self::read), only from the store; `None` if the first entry was archived.
     pub async fn read_live(&self, first: u64) -> Result<Option<Vec<Sealed>>, StoreError> {
-        match self.chain.row(first.max(1), READ_BATCH).await? {
+        match self.chain.live_entries(first.max(1), READ_BATCH).await? {
             LiveEntries::Live(entries) => Ok(Some(entries)),
             LiveEntries::Archived => Ok(None),
         }
@@ -243,7 +243,7 @@ impl<'a> Trail<'a> {
     /// Reads at most `count` consecutive entries from `first` on, at least one unless `first` is after the end.
     async fn row(&self, first: u64, count: u64) -> Result<Vec<Sealed>, StoreError> {
         for _ in 0..ATTEMPTS {
-            if let LiveEntries::Live(entries) = self.chain.row(first, count).await? {
+            if let LiveEntries::Live(entries) = self.chain.live_entries(first, count).await? {
                 return Ok(entries);
             }
             if let Some(entries) = self.archived_row(first, count).await? {

@@ -3,7 +3,7 @@
 
 use super::person::UserView;
 use crate::state::{ATTEMPTS, Call, PeopleState};
-use api::ApiKeyView as KeyView;
+use api::ApiKeyView;
 use clock::now_ms;
 use domain::id::IdKind;
 use domain::role::Role;
@@ -65,7 +65,7 @@ pub(super) struct RoleChanged<'a> {
     user: UserView<'a>,
     /// The API keys that the user made and that were not revoked before, where the new role can make none: revoked now,
     /// unless they were to be kept.
-    api_keys: Vec<KeyView<'a>>,
+    api_keys: Vec<ApiKeyView<'a>>,
 }
 
 /// Whether the API keys that a user made are to be kept.
@@ -128,7 +128,7 @@ async fn changed(call: &Call, user: &User, made: &[ApiKey], revokes_until: Optio
     Reply::ok(&RoleChanged {
         success: true,
         user: UserView::new(user, &logins),
-        api_keys: shown.iter().map(|key| KeyView::new(key, now)).collect(),
+        api_keys: shown.iter().map(|key| ApiKeyView::new(key, now)).collect(),
     })
 }
 
@@ -140,7 +140,7 @@ pub(super) struct Removed<'a> {
     success: bool,
     /// The API keys that the user created and that were not revoked before. They are revoked now unless they were to be
     /// kept.
-    api_keys: Vec<KeyView<'a>>,
+    api_keys: Vec<ApiKeyView<'a>>,
 }
 
 /// `DELETE /team/{id}`
@@ -180,7 +180,7 @@ async fn removed(call: &Call, made: &[ApiKey], revokes_until: Option<u64>) -> An
     let now = now_ms();
     Reply::ok(&Removed {
         success: true,
-        api_keys: shown.iter().map(|key| KeyView::new(key, now)).collect(),
+        api_keys: shown.iter().map(|key| ApiKeyView::new(key, now)).collect(),
     })
 }
 

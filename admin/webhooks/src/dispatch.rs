@@ -3,15 +3,15 @@
 //! the account was sealed, on any server; of several concurrent ones, one succeeds. A separate worker reads archived
 //! entries: an archive that does not reply delays only the events of those entries.
 
-mod row;
+mod step;
 
 use crate::Webhooks;
 use domain::entry::{Entry, Sealed};
 use domain::event;
 use domain::event::violations::{GroupViolations, ViolationGroup};
 use history::trail::Trail;
-use row::{DELIVERIES_MAX, ReadEntry, StepDeliveries, batches_of};
 use std::collections::{BTreeSet, VecDeque};
+use step::{DELIVERIES_MAX, ReadEntry, StepDeliveries, batches_of};
 use store::keys::Realm;
 use store::webhook::WebhookRecord;
 use store::webhook::delivery::DeliveryEvent;
@@ -124,19 +124,19 @@ impl Dispatcher<'_> {
             _ => WebhookRecord::all(store, self.realm).await?,
         };
         let tally = cursor.tally(store, self.realm, &groups).await?;
-        let row = StepDeliveries::new(&self.ahead, tally, &webhooks);
+        let taken = StepDeliveries::new(&self.ahead, tally, &webhooks);
         let dispatch = Dispatch {
-            step: self.step(cursor, &row.batches),
-            last: row.last,
-            events: row.events,
-            tally: &row.tally,
+            step: self.step(cursor, &taken.batches),
+            last: taken.last,
+            events: taken.events,
+            tally: &taken.tally,
         };
         let done = dispatch.execute(store).await?;
         self.webhooks.metrics.coalesced(match done {
-            Dispatched::Done { .. } => row.coalesced,
+            Dispatched::Done { .. } => taken.coalesced,
             Dispatched::Changed | Dispatched::Early => 0,
         });
-        Ok(self.finish(done, row.events, row.batches))
+        Ok(self.finish(done, taken.events, taken.batches))
     }
 
     /// Dispatches coalesced violations, as many groups as fit into a step. Returns the same as

@@ -21,8 +21,7 @@ use store::escrow::EscrowStatus;
 use store::run::RunStatus;
 use store::transaction::TransactionType;
 use store::wallet::WalletStatus;
-use store::webhook;
-use store::webhook::delivery;
+use store::webhook::{WebhookStatus, delivery};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{KnownFormat, SchemaFormat};
 
@@ -138,7 +137,7 @@ domain::schema_types! {
     /// State of a run.
     RunState = words([RunStatus::Running, RunStatus::Completed, RunStatus::Failed].map(RunStatus::as_str));
     /// State of a webhook.
-    WebhookState = words([webhook::WebhookStatus::Active, webhook::WebhookStatus::Disabled].map(webhook::WebhookStatus::as_str));
+    WebhookState = words([WebhookStatus::Active, WebhookStatus::Disabled].map(WebhookStatus::as_str));
     /// State of a delivery.
     DeliveryState = words([delivery::DeliveryState::Pending, delivery::DeliveryState::Delivered, delivery::DeliveryState::Failed].map(delivery::DeliveryState::as_str));
     /// An event that webhooks subscribe to.

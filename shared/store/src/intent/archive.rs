@@ -11,7 +11,8 @@ use std::sync::LazyLock;
 /// The script. Runs on a full store, since it frees memory.
 pub static ARCHIVE_INTENTS: LazyLock<Script> = LazyLock::new(|| {
     let parts = [include_str!("archive_intents.lua")];
-    let inputs = InputNames::new(ArchiveKeys::NAMES, ArchiveArgs::NAMES).with_rows_of(IntentArgs::NAMES);
+    let inputs =
+        InputNames::new(ArchiveKeys::NAMES, ArchiveArgs::NAMES).with_rows_of(ArchivedIntentArgs::NAMES);
     Script::new(
         "archive_intents",
         ScriptKind::Timeless,
@@ -22,17 +23,18 @@ pub static ARCHIVE_INTENTS: LazyLock<Script> = LazyLock::new(|| {
 });
 
 inputs! {
-    /// The keys. `records` are those of the intents, then the lists to which [`IntentArgs`] refers by position, and
-    /// last the account record.
+    /// The keys. `records` are those of the intents, then the lists to which [`ArchivedIntentArgs`] refers by position,
+    /// and last the account record.
     struct ArchiveKeys: String { segments, intents, records[..] }
 }
 inputs! {
-    /// The arguments. `intents` is an [`IntentArgs`] for each intent, followed by the field that counts their text.
+    /// The arguments. `intents` is an [`ArchivedIntentArgs`] for each intent, followed by the field that counts their
+    /// text.
     struct ArchiveArgs: String { segments, descriptor, count, intents[..] }
 }
 inputs! {
     /// The arguments of one intent. `lists` are positions among the keys.
-    struct IntentArgs: String { id, state, head, lists[3] }
+    struct ArchivedIntentArgs: String { id, state, head, lists[3] }
 }
 
 /// Keys of the script before `records`.
@@ -80,7 +82,7 @@ impl ArchivedIntents<'_> {
                 });
                 number.to_string()
             });
-            let intent = IntentArgs {
+            let intent = ArchivedIntentArgs {
                 id: intent.id.clone(),
                 state: intent.state.as_str().to_owned(),
                 head: intent.head.clone(),

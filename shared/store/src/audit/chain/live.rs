@@ -69,7 +69,7 @@ struct ChainLines<'c> {
     archived: u64,
 }
 
-/// Consecutive entries.
+/// Consecutive entries, if they are in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LiveEntries {
     /// The entries are in the store.
@@ -83,7 +83,7 @@ impl Chain<'_> {
     pub async fn read(&self, first: u64, count: u64) -> Result<Vec<Sealed>, StoreError> {
         let mut first = first;
         for _ in 0..ATTEMPTS {
-            match self.row(first, count).await? {
+            match self.live_entries(first, count).await? {
                 LiveEntries::Live(found) => return Ok(found),
                 LiveEntries::Archived => first = self.extent().await?.archived.seq + 1,
             }
@@ -92,13 +92,13 @@ impl Chain<'_> {
     }
 
     /// Reads at most `count` sealed entries from `first` on, ascending, if the first one is in the store.
-    pub async fn row(&self, first: u64, count: u64) -> Result<LiveEntries, StoreError> {
-        let measured = self.measured_row(first, count).await?;
+    pub async fn live_entries(&self, first: u64, count: u64) -> Result<LiveEntries, StoreError> {
+        let measured = self.measured_live_entries(first, count).await?;
         Ok(measured.map_or(LiveEntries::Archived, |(entries, _)| LiveEntries::Live(entries)))
     }
 
     /// Reads the same, `None` for [`LiveEntries::Archived`], and of each entry the [`long_text`] of its line.
-    pub async fn measured_row(
+    pub async fn measured_live_entries(
         &self,
         first: u64,
         count: u64,

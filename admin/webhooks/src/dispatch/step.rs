@@ -40,7 +40,7 @@ impl StepDeliveries {
         tally: ViolationCounts,
         webhooks: &[WebhookRecord],
     ) -> Self {
-        let mut row = Self {
+        let mut step = Self {
             last: 0,
             events: 0,
             coalesced: 0,
@@ -58,19 +58,19 @@ impl StepDeliveries {
                         .count()
                 })
                 .sum();
-            let is_full = made + most > DELIVERIES_MAX && row.last > 0;
-            if is_full || row.tally.minute.has_ended(entry.at_ms) {
+            let is_full = made + most > DELIVERIES_MAX && step.last > 0;
+            if is_full || step.tally.minute.has_ended(entry.at_ms) {
                 break;
             }
-            row.last = entry.seq;
+            step.last = entry.seq;
             for event in events {
-                made += row.add(entry, event, webhooks);
+                made += step.add(entry, event, webhooks);
             }
         }
-        if row.events == 0 {
-            row.batches.clear();
+        if step.events == 0 {
+            step.batches.clear();
         }
-        row
+        step
     }
 
     /// Adds the deliveries of an event, unless it is a violation that waits; returns how many there are.
@@ -170,8 +170,8 @@ mod tests {
         }
     }
 
-    fn deliveries(row: &StepDeliveries) -> usize {
-        row.batches.iter().map(|batch| batch.deliveries.len()).sum()
+    fn deliveries(step: &StepDeliveries) -> usize {
+        step.batches.iter().map(|batch| batch.deliveries.len()).sum()
     }
 
     #[test]
@@ -206,15 +206,15 @@ mod tests {
             .collect();
         let two = [EventName::AgentFrozen, EventName::WalletLowBalance];
         let entries: VecDeque<ReadEntry> = (6..40).map(|seq| read(seq, 1, &two)).collect();
-        let row = StepDeliveries::new(&entries, ViolationCounts::default(), &hooks);
-        assert_eq!((row.last, row.events, deliveries(&row)), (15, 20, 400));
-        assert!(row.batches.iter().all(|batch| batch.deliveries.len() == 20));
+        let step = StepDeliveries::new(&entries, ViolationCounts::default(), &hooks);
+        assert_eq!((step.last, step.events, deliveries(&step)), (15, 20, 400));
+        assert!(step.batches.iter().all(|batch| batch.deliveries.len() == 20));
         let odd: VecDeque<ReadEntry> = std::iter::once(read(6, 1, &two[..1]))
             .chain((7..40).map(|seq| read(seq, 1, &two)))
             .collect();
-        let row = StepDeliveries::new(&odd, ViolationCounts::default(), &hooks);
+        let step = StepDeliveries::new(&odd, ViolationCounts::default(), &hooks);
         assert_eq!(
-            (row.last, deliveries(&row)),
+            (step.last, deliveries(&step)),
             (15, 380),
             "not one more than there may be"
         );
@@ -230,15 +230,15 @@ mod tests {
         let entries: VecDeque<ReadEntry> = (6..506)
             .map(|seq| read(seq, if seq < 406 { 1 } else { MINUTE_MS }, &violation))
             .collect();
-        let row = StepDeliveries::new(&entries, ViolationCounts::default(), &hooks);
-        assert_eq!((row.last, row.events, row.coalesced), (405, AT_ONCE_MAX, 390));
-        assert_eq!(deliveries(&row), 10);
-        assert!(row.tally.minute.waits);
+        let step = StepDeliveries::new(&entries, ViolationCounts::default(), &hooks);
+        assert_eq!((step.last, step.events, step.coalesced), (405, AT_ONCE_MAX, 390));
+        assert_eq!(deliveries(&step), 10);
+        assert!(step.tally.minute.waits);
         let few: VecDeque<ReadEntry> = (6..26)
             .map(|seq| read(seq, if seq < 16 { 1 } else { MINUTE_MS }, &violation))
             .collect();
-        let row = StepDeliveries::new(&few, ViolationCounts::default(), &hooks);
-        assert_eq!((row.last, row.events, row.coalesced), (25, 20, 0));
-        assert_eq!((row.tally.minute.number, row.tally.begun), (1, true));
+        let step = StepDeliveries::new(&few, ViolationCounts::default(), &hooks);
+        assert_eq!((step.last, step.events, step.coalesced), (25, 20, 0));
+        assert_eq!((step.tally.minute.number, step.tally.begun), (1, true));
     }
 }
