@@ -146,7 +146,6 @@ impl<'a> Scanner<'a> {
         let raw = &self.text[at + 1..end.quote];
         Ok(Text {
             raw,
-            at,
             bytes: raw.len() - end.saved,
         })
     }

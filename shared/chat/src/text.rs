@@ -9,8 +9,6 @@ use std::borrow::Cow;
 pub(super) struct Text<'a> {
     /// The raw text between the quotes.
     pub raw: &'a str,
-    /// The offset of the opening quote in the body.
-    pub at: usize,
     /// Number of UTF-8 bytes after unescaping; equals the length of `raw` exactly if there is no escape.
     pub bytes: usize,
 }

@@ -124,7 +124,7 @@ impl<'a> IntentList<'a> {
 }
 
 /// A list is searched by its positions, which ascend as times do.
-impl Times for List<'_> {
+impl Times for IntentList<'_> {
     /// Reads the positions of the intents at these indexes. A missing one was archived, which the caller detects.
     async fn at(&self, indexes: &[u64]) -> Result<Vec<u64>, StoreError> {
         let items = indexes.iter().map(|index| (&self.key, index));
