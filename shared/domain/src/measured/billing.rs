@@ -142,7 +142,8 @@ impl Billing {
         Some(shown)
     }
 
-    /// Reads the object of [`shown`](Self::shown). A missing detail is the default, and so are all of a malformed object.
+    /// Reads the object of [`shown`](Self::shown). A missing detail is the default, and so are all details of a
+    /// malformed object.
     pub(crate) fn from_json(billing: &Map<String, Value>) -> Self {
         let cost = billing.get("reportedCostNanos").and_then(Value::as_str);
         Self {
