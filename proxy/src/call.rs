@@ -124,7 +124,7 @@ impl CallPipeline {
         };
         let looked_up = self.key_owner_lookup.key_owner(credential).await;
         let looked_up = looked_up.inspect(|known_key| trace.set_owner(&known_key.owner));
-        let known_key = trace.end_stage_with(Stage::Resolve, looked_up)?;
+        let known_key = trace.end_stage_with(Stage::KeyOwner, looked_up)?;
         self.keep(kept, &known_key)?;
         if known_key.was_recently_rejected() && may_be_large(session) {
             // Boxed: the case is rare, and this future needs more space than the one that awaits it.
@@ -146,7 +146,7 @@ impl CallPipeline {
         trace: &mut RequestTrace,
     ) -> Result<ReadCall, Rejection> {
         let body = self.body_reader.read(session, declared, known_key).await;
-        let mut body = trace.end_stage_with(Stage::Receive, body)?;
+        let mut body = trace.end_stage_with(Stage::Body, body)?;
         let headers = &session.req_header().headers;
         let (request, splice) = if is_large(body.bytes.len()) {
             let (parser, headers, bytes) = (Arc::clone(&self.parser), headers.clone(), body.bytes.clone());
@@ -167,7 +167,7 @@ impl CallPipeline {
         };
         let continued = trace.continue_at_provider();
         let outbound = request.upstream.headers(headers, sent, continued.as_ref());
-        trace.end_stage(Stage::Read);
+        trace.end_stage(Stage::Parse);
         Ok(ReadCall {
             request,
             outbound,

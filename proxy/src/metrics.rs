@@ -30,15 +30,15 @@ domain::words! {
     /// A stage of a call, as metrics and spans name it.
     pub enum Stage {
         /// From the received head to the owner of the key.
-        Resolve = "resolve",
+        KeyOwner = "resolve",
         /// The caller sends the body.
-        Receive = "receive",
+        Body = "receive",
         /// Body and headers are parsed, and the estimate is computed.
-        Read = "read",
+        Parse = "read",
         /// The store decides.
         Decide = "decide",
         /// The provider answers.
-        Upstream = "upstream",
+        Forward = "upstream",
         /// The ledger moves to the real cost.
         Settle = "settle",
     }
@@ -51,7 +51,7 @@ impl Stage {
     /// Returns whether a failed stage is also recorded: the caller's time counts whether or not the body is complete,
     /// and a denial is a decision. The other stages are recorded only for calls that continue.
     pub const fn records_failures(self) -> bool {
-        matches!(self, Self::Receive | Self::Decide)
+        matches!(self, Self::Body | Self::Decide)
     }
 }
 

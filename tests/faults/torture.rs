@@ -15,8 +15,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::call::open_holds;
 use store::call::reap::sweep;
+use store::call::unsettled_holds;
 use tempfile::TempDir;
 
 /// Duration of the load.
@@ -105,7 +105,7 @@ async fn reap(fixture: &Fixture, stop: Arc<AtomicBool>) {
 /// Estimates of the holds that are open or kept at the end, by run, which is the call's own id.
 async fn unsettled(fixture: &Fixture) -> HashMap<String, u64> {
     let account = &fixture.bot.account.id;
-    let found = open_holds::list(fixture.seed.store(), Some(account), 10_000)
+    let found = unsettled_holds::list(fixture.seed.store(), Some(account), 10_000)
         .await
         .expect("the holds");
     found

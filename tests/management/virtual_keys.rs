@@ -73,7 +73,7 @@ async fn a_key_from_issue_to_revocation() {
         .await
         .unwrap();
     assert_eq!(ttl, -1, "the look-up lasts");
-    assert_eq!(probe(&fixture, &secret).await, Some(AuthorizeOutcome::Counted));
+    assert_eq!(probe(&fixture, &secret).await, Some(AuthorizeOutcome::Admitted));
     let listed = success(&caller.get(path).await, 200);
     fresh(text(&listed, "/virtualKeys/0/lastUsedAt"));
     record["lastUsedAt"] = listed["virtualKeys"][0]["lastUsedAt"].clone();
@@ -131,7 +131,7 @@ async fn a_key_is_revoked_through_its_own_agent_only() {
     }
     assert_eq!(
         probe(&fixture, text(&made, "/secret")).await,
-        Some(AuthorizeOutcome::Counted)
+        Some(AuthorizeOutcome::Admitted)
     );
     let reply = caller.get("/v1/agents/none/virtual-keys").await;
     problem(&reply, 404, "NOT_FOUND");

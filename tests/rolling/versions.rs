@@ -158,7 +158,7 @@ async fn a_call_is_settled_once_whichever_version_comes_first() {
     let caller = edge.caller(&fixture.key);
     let call = tokio::spawn(async move { caller.chat(body(false)).await });
     fixture.upstream.wait_for(1, SOON).await;
-    let open = store::call::open_holds::list(&other, Some(&fixture.bot.account.id), 10)
+    let open = store::call::unsettled_holds::list(&other, Some(&fixture.bot.account.id), 10)
         .await
         .expect("the holds");
     assert_eq!(open.len(), 1);

@@ -20,8 +20,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use store::call::open_holds;
 use store::call::reap::sweep;
+use store::call::unsettled_holds;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -236,7 +236,7 @@ async fn reap(fixture: &Fixture, actor: &Actor) -> HashMap<usize, u64> {
         (actor.agent.open_holds().await == 0).then_some(())
     })
     .await;
-    let kept = open_holds::list(fixture.seed.store(), Some(&actor.agent.account.id), 2 * STREAMS).await;
+    let kept = unsettled_holds::list(fixture.seed.store(), Some(&actor.agent.account.id), 2 * STREAMS).await;
     let kept = kept.expect("the holds").into_iter().map(|found| {
         let number = found.hold.name.run.strip_prefix("run-").expect("a call's");
         (number.parse().expect("a number"), found.hold.estimate.get())

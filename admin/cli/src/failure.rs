@@ -181,7 +181,7 @@ impl From<UntrustedStore> for CommandFailure {
             UntrustedStore::ClockDiffers(_) | UntrustedStore::NoClock(_) => {
                 Self::refused("STORE_CLOCK", error.to_string())
             }
-            UntrustedStore::LostWrites(_) => Self::refused("STORE_LOST_WRITES", error.to_string()),
+            UntrustedStore::RejectedWrites(_) => Self::refused("STORE_LOST_WRITES", error.to_string()),
             _ => Self::refused("STORE_UNFIT", error.to_string()),
         }
     }

@@ -10,9 +10,9 @@ use domain::entry::{EndedBy, HoldOutcome};
 use domain::money::Nanos;
 use domain::price::CALL_COST_MAX;
 use domain::timestamp::iso_from_ms;
-use store::call::open_holds;
-use store::call::open_holds::{HoldState, HoldWithState};
 use store::call::settle::{Settle, Settled};
+use store::call::unsettled_holds;
+use store::call::unsettled_holds::{HoldState, HoldWithState};
 use store::server_clock;
 
 /// Maximum number of holds in one list.
@@ -92,7 +92,7 @@ async fn list(context: &CommandContext, account: Option<&str>, limit: u64) -> Re
         context.account(id).await?;
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let found = open_holds::list(&context.store, account, limit).await?;
+    let found = unsettled_holds::list(&context.store, account, limit).await?;
     let row = |found: &HoldWithState| {
         let hold = &found.hold;
         vec![
@@ -125,7 +125,7 @@ async fn end_hold(
     let cost = end.cost;
     let HoldArgs { id, account, reason } = target;
     let missing = || CommandFailure::refused("NOT_FOUND", format!("there is no open or kept hold {id}"));
-    let found = open_holds::find(&context.store, account.as_deref(), id)
+    let found = unsettled_holds::find(&context.store, account.as_deref(), id)
         .await?
         .ok_or_else(missing)?;
     if found.state == HoldState::Open {

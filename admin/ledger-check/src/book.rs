@@ -7,7 +7,7 @@ use super::replay::{Fold, Replay};
 use domain::mode::Mode;
 use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use store::call::open_holds::HoldState;
+use store::call::unsettled_holds::HoldState;
 use store::keys::{Realm, USER};
 
 /// An account, by its index in [`Accounts`], and a mode.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::StoreError;
 use store::account::ModeField;
 use store::call::hold::Hold;
-use store::call::open_holds::HoldState;
+use store::call::unsettled_holds::HoldState;
 use store::read::Read;
 
 /// Maximum number of attempts to read an account without a change in between.

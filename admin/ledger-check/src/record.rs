@@ -8,7 +8,7 @@ use super::scan::FoundRecord;
 use super::violation::Invariant;
 use domain::intent::{IntentKind, IntentState};
 use store::call::hold::Hold;
-use store::call::open_holds::HoldState;
+use store::call::unsettled_holds::HoldState;
 use store::deposit::{Deposit, DepositState};
 use store::intent::{IntentRecord, is_claim};
 use store::keys::Bucket;

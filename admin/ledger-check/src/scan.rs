@@ -8,7 +8,7 @@ use super::reconcile::{Comparison, LIST, Side};
 use super::violation::Invariant;
 use domain::number::Number;
 use futures::{Stream, TryStreamExt, stream};
-use store::call::open_holds::HoldState;
+use store::call::unsettled_holds::HoldState;
 use store::connection::scan::Node;
 use store::keys::parse::{AccountKey, BucketKey, GlobalKey, Key, ModeKey};
 use store::keys::{Bucket, Series, USER};

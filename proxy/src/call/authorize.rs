@@ -196,7 +196,7 @@ impl Authorizer {
         plan: &PlanLimits,
         account: &str,
     ) -> Result<(), NoDecision> {
-        if matches!(reply.outcome, AuthorizeOutcome::Stale) {
+        if matches!(reply.outcome, AuthorizeOutcome::LostWrites) {
             self.lost_writes.refused(account, known, &reply.view);
             return Err(NoDecision);
         }

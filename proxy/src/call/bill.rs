@@ -79,7 +79,7 @@ impl Bill {
             usage,
             bad_usage: reported.usage.err(),
             tier_reported: tier.map(str::to_owned),
-            ..Self::new(actual, request.counted_cost(reported.cost), estimate)
+            ..Self::new(actual, request.accepted_reported_cost(reported.cost), estimate)
         }
     }
 
@@ -90,7 +90,7 @@ impl Bill {
         let reader = request.usage_reader();
         let usage = json.and_then(|json| reader.tokens(json).ok());
         // The filter has the last cost, too. It is read again so that an invalid one is logged, once a stream.
-        let last = json.and_then(|json| request.counted_cost(reported_cost(json)));
+        let last = json.and_then(|json| request.accepted_reported_cost(reported_cost(json)));
         let reported = last.max(filter.cost_nanos().map(Nanos::from_stored));
         let tier = filter.service_tier();
         let so_far = usage.as_ref().and_then(|usage| request.actual_cost(usage, tier));

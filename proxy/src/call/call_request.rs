@@ -116,7 +116,7 @@ impl CallRequest {
 
     /// Returns the cost that the provider reports, if the upstream's configuration uses reported costs. Logs an
     /// implausible cost.
-    pub fn counted_cost(&self, reported: Result<Option<Nanos>, BadCost>) -> Option<Nanos> {
+    pub fn accepted_reported_cost(&self, reported: Result<Option<Nanos>, BadCost>) -> Option<Nanos> {
         let upstream = self.upstream.identity();
         if !upstream.reported_cost {
             return None;

@@ -82,7 +82,7 @@ impl DenialBuilder {
             denial,
             message,
             id: denial_id(denial, &subject.name.allow_id),
-            is_counted: false,
+            is_unrecorded: false,
             run_id: subject.request.map(|request| request.run.id.clone()),
             estimate: subject.request.and_then(|request| request.estimate),
             plan,
@@ -97,7 +97,7 @@ impl DenialBuilder {
         plan: Arc<PlanLimits>,
     ) -> Box<Denied> {
         let mut denied = self.denied(window.denial, subject, Some(plan));
-        denied.is_counted = true;
+        denied.is_unrecorded = true;
         if let Ok(id) = window.mint(clock::now_ms()) {
             denied.id = id;
         }

@@ -107,7 +107,7 @@ impl RequestTrace {
 
     /// Returns the time spent outside Tollgate: receiving the caller's body, and waiting for the provider.
     pub fn external_time(&self) -> Duration {
-        self.stage_time(Stage::Receive) + self.stage_time(Stage::Upstream)
+        self.stage_time(Stage::Body) + self.stage_time(Stage::Forward)
     }
 
     /// Like [`external_time`](Self::external_time), for a call with a streamed answer at the time when its head is
@@ -200,7 +200,7 @@ impl RequestTrace {
         self.metrics.denied(denied.denial);
         let (account, agent) = self.account_and_agent();
         let (total, own) = self.times(Instant::now());
-        let due = match denied.is_counted {
+        let due = match denied.is_unrecorded {
             true => self.unbounded_line_due(),
             false => Some(0),
         };
@@ -273,7 +273,7 @@ impl RequestTrace {
             let (began, took) = self.stages[*stage as usize]?;
             let at = began.duration_since(self.began);
             let (id, kind, failed) = match stage {
-                Stage::Upstream => (self.upstream_span, SpanKind::Client, failed),
+                Stage::Forward => (self.upstream_span, SpanKind::Client, failed),
                 _ => (new_span(), SpanKind::Internal, false),
             };
             Some(Span {
@@ -332,14 +332,14 @@ mod tests {
         trace.set_owner(&owner);
         assert_eq!(trace.account_and_agent(), (Some("acct_1"), Some("bot")));
         assert_eq!(
-            (trace.stage_time(Stage::Upstream), trace.external_time()),
+            (trace.stage_time(Stage::Forward), trace.external_time()),
             (Duration::ZERO, Duration::ZERO)
         );
         let (ms, began) = (Duration::from_millis, trace.began);
-        trace.stages[Stage::Receive as usize] = Some((began + ms(1), ms(20)));
+        trace.stages[Stage::Body as usize] = Some((began + ms(1), ms(20)));
         trace.stages[Stage::Settle as usize] = Some((began + ms(21), ms(4)));
-        trace.stages[Stage::Upstream as usize] = Some((began + ms(25), ms(300)));
-        assert_eq!(trace.stage_time(Stage::Upstream), ms(300));
+        trace.stages[Stage::Forward as usize] = Some((began + ms(25), ms(300)));
+        assert_eq!(trace.stage_time(Stage::Forward), ms(300));
         assert_eq!(
             trace.external_time(),
             ms(320),

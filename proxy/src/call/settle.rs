@@ -53,7 +53,7 @@ impl CallCompleter {
         trace: &mut RequestTrace,
     ) -> Completed {
         let SentCall { hold, answer } = sent;
-        trace.end_stage(Stage::Upstream);
+        trace.end_stage(Stage::Forward);
         let (end, result) = end_of(&answer);
         // A time-out is counted as the result of an approved call.
         if let Err(UpstreamFailure::Unreachable(at)) = answer {
@@ -63,7 +63,7 @@ impl CallCompleter {
             end,
             result,
             status: answer.as_ref().ok().map(|answer| answer.status),
-            took: trace.stage_time(Stage::Upstream),
+            took: trace.stage_time(Stage::Forward),
             stream: None,
         };
         let bill = Bill::from_whole(request, hold.estimate, &answer);

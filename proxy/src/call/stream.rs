@@ -36,7 +36,7 @@ use sse::StreamFilter;
 use std::cell::LazyCell;
 use std::sync::Arc;
 use std::time::Duration;
-use stops::{Stop, Stops};
+use stops::{StopSignal, StopWatcher};
 use store::lookup::VirtualKeyOwner;
 
 /// Starts streams.
@@ -50,7 +50,7 @@ pub struct Streams {
     /// Raises the holds of streams without a limit, or beyond one (`proxy.stream_extend`).
     pub extender: Option<Extender>,
     /// Stops the streams of frozen agents and revoked keys (`proxy.stop_frozen_streams`).
-    pub stops: Option<Arc<Stops>>,
+    pub stops: Option<Arc<StopWatcher>>,
     /// `proxy.stream_total_ms`
     pub total: Duration,
     /// `proxy.stream_drain_ms`
@@ -79,7 +79,7 @@ struct StreamedCall {
     /// `None` if the hold does not grow.
     growth: Option<Growth>,
     extensions: u32,
-    stop: Option<Stop>,
+    stop: Option<StopSignal>,
     trace: RequestTrace,
     _permit: CallPermit,
 }
@@ -247,7 +247,7 @@ impl StreamedCall {
             ..
         } = *self;
         let took = reader.elapsed();
-        trace.end_stage(Stage::Upstream);
+        trace.end_stage(Stage::Forward);
         let call_end = end.call_end();
         let bill = Bill::from_stream(&request, hold.estimate, reader.filter(), call_end);
         let exchange = EndedExchange {

@@ -21,7 +21,7 @@ pub struct Denied {
     pub id: String,
     /// True if it has no audit entry of its own: it is counted for a rate window, to whose record the id leads
     /// (decision D70).
-    pub is_counted: bool,
+    pub is_unrecorded: bool,
     /// Present once the run is known.
     pub run_id: Option<String>,
     /// Present once the estimate is known.
@@ -83,7 +83,7 @@ impl Denied {
             denial,
             message: None,
             id,
-            is_counted: false,
+            is_unrecorded: false,
             run_id: None,
             estimate: None,
             plan: None,

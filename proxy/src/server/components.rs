@@ -18,7 +18,7 @@ use crate::call::lost_writes_log::LostWritesLog;
 use crate::call::settle::CallCompleter;
 use crate::call::stream::Streams;
 use crate::call::stream::extender::Extender;
-use crate::call::stream::stops::Stops;
+use crate::call::stream::stops::StopWatcher;
 use crate::edge::address_filter::AddressFilter;
 use crate::edge::connections::Connections;
 use crate::edge::head::HEAD_BYTES_MAX;
@@ -95,7 +95,7 @@ pub struct EdgeComponents {
     pub provider_keys: Arc<ProviderKeys>,
     pub upstreams: Arc<Upstreams>,
     pub retry_queue: Arc<RetryQueue>,
-    pub stops: Option<Arc<Stops>>,
+    pub stops: Option<Arc<StopWatcher>>,
 }
 
 impl EdgeComponents {

@@ -94,7 +94,7 @@ mod tests {
         }
         assert_eq!(logged(&outage), 2);
         for lost in 1..5 {
-            outage.record(&UntrustedStore::LostWrites(lost));
+            outage.record(&UntrustedStore::RejectedWrites(lost));
         }
         assert_eq!(logged(&outage), 3, "one for all counts");
         for at in 0..2 * LOGGED_MAX {

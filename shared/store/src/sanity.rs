@@ -33,7 +33,7 @@ pub enum UntrustedStore {
     #[error(
         "a server of the store refused {0} writes of its own append-only file or of its primary (unexpected_error_replies), so it lacks them: its log says why (docs/guides/runbook.md, TollgateStoreLostWrites)"
     )]
-    LostWrites(u64),
+    RejectedWrites(u64),
     /// The clock of one of its servers, or of this process, is wrong.
     #[error(transparent)]
     ClockDiffers(#[from] ClockDiffers),
@@ -238,7 +238,7 @@ async fn check_servers(store: &Store) -> Result<Vec<ServerReport>, UntrustedStor
         }
         let lost = number(info, LOST_WRITES);
         if lost > 0 {
-            return Err(UntrustedStore::LostWrites(lost));
+            return Err(UntrustedStore::RejectedWrites(lost));
         }
         check_clock(report, store.clock_difference_max_ms())?;
     }

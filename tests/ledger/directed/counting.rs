@@ -229,7 +229,8 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
         };
         match request.execute(&call.name.keys(), &bench.scripts.store).await {
             Ok(answer)
-                if answer.outcome == AuthorizeOutcome::Stale && answer.view == KnownAccount::default() => {}
+                if answer.outcome == AuthorizeOutcome::LostWrites
+                    && answer.view == KnownAccount::default() => {}
             other => return Err(format!("{lost} lost: {other:?}")),
         }
     }

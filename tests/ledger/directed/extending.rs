@@ -166,7 +166,7 @@ async fn policies(bench: &Bench<'_>) -> Checked {
 /// Reasons that refuse an extension, in order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
-    Stale,
+    LostWrites,
     Estimate,
     Key,
     Plan,
@@ -176,7 +176,7 @@ enum Refusal {
 }
 
 const ORDER: [Refusal; 10] = [
-    Refusal::Stale,
+    Refusal::LostWrites,
     Refusal::Estimate,
     Refusal::Key,
     Refusal::Plan,
@@ -219,7 +219,7 @@ async fn reasons_in_order(bench: &Bench<'_>) -> Checked {
             let mut extension = fixture.extension(&call, FROM + BY);
             extension.view.plan = plan;
             extension.plan.tracked_usd_per_month = tight(Gauge::Tracked);
-            extension.view.version += u64::from(is_there(Refusal::Stale));
+            extension.view.version += u64::from(is_there(Refusal::LostWrites));
             if is_there(Refusal::Estimate) {
                 extension.from = FROM - 1;
             }

@@ -46,7 +46,7 @@ impl Model {
         if self.generation < known.generation
             || (self.generation == known.generation && self.version < known.version)
         {
-            return AuthorizeOutcome::Stale;
+            return AuthorizeOutcome::LostWrites;
         }
         let Some(rank) = self.active.iter().position(|(_, key)| *key == call.key_id) else {
             return AuthorizeOutcome::Revoked;
@@ -75,7 +75,7 @@ impl Model {
             return self.before_cap(call, Denial::RateLimited, before, opened);
         }
         match call.estimate {
-            None => AuthorizeOutcome::Counted,
+            None => AuthorizeOutcome::Admitted,
             Some(estimate) => self.cap(call, estimate, at),
         }
     }

@@ -11,7 +11,7 @@ use domain::id::IdKind;
 use domain::mode::Mode;
 use history::trail::Trail;
 use store::call::denial_windows;
-use store::call::open_holds;
+use store::call::unsettled_holds;
 use store::keys::Realm;
 use store::{Store, StoreError};
 
@@ -117,7 +117,7 @@ impl<'a> Decisions<'a> {
             return Ok(None);
         }
         let account = self.realm.account();
-        match open_holds::text(self.store, account, id).await? {
+        match unsettled_holds::text(self.store, account, id).await? {
             None => Ok(None),
             Some(text) => {
                 explain::entry_of_hold(id, account, &text).map_err(|()| StoreError::unexpected("hold"))

@@ -15,7 +15,7 @@ use endpoint::problem::Problem;
 use futures::future::try_join_all;
 use serde::Serialize;
 use store::agent::survey::{AgentSummary, Survey};
-use store::call::{kept_calls, open_holds};
+use store::call::{kept_holds, unsettled_holds};
 use store::intent::{IntentRecord, IntentTexts};
 use store::keys::USER;
 use store::page::PageRequest;
@@ -239,8 +239,8 @@ async fn kept_holds(call: &Call) -> Result<ItemsOfKind, Problem> {
     if call.caller.mode == Mode::Test {
         return Ok(ItemsOfKind::default()); // calls exist only in live mode
     }
-    let kept = kept_calls::newest(&call.state.store, &call.keys(), SHOWN_MAX).await?;
-    let items = kept.newest.into_iter().map(|open_holds::HoldWithState { hold, at_ms, .. }| AttentionItem {
+    let kept = kept_holds::newest(&call.state.store, &call.keys(), SHOWN_MAX).await?;
+    let items = kept.newest.into_iter().map(|unsettled_holds::HoldWithState { hold, at_ms, .. }| AttentionItem {
         kind: "kept_hold",
         id: hold.name.allow_id,
         agent_id: Some(hold.name.agent),

@@ -2,7 +2,7 @@
 
 use super::super::book::OwnerHold;
 use super::*;
-use store::call::open_holds::HoldState;
+use store::call::unsettled_holds::HoldState;
 
 /// Day 20,777 is 2026-11-20.
 const TODAY: Period = Period {

@@ -22,7 +22,7 @@ const QUERIES_AT_ONCE: usize = 32;
 
 /// The keys with open streams.
 #[derive(Default)]
-pub struct Stops(Mutex<HashMap<String, WatchedKey>>);
+pub struct StopWatcher(Mutex<HashMap<String, WatchedKey>>);
 
 struct WatchedKey {
     owner: VirtualKeyOwner,
@@ -31,7 +31,7 @@ struct WatchedKey {
 
 /// Resolves when the streams of a key must stop. One future serves the whole stream: a new one for each event would
 /// register with the sender each time.
-pub type Stop = BoxFuture<'static, ()>;
+pub type StopSignal = BoxFuture<'static, ()>;
 
 async fn until_stopped(mut stopped: watch::Receiver<bool>) {
     // The sender is dropped only when no stream waits any more.
@@ -40,9 +40,9 @@ async fn until_stopped(mut stopped: watch::Receiver<bool>) {
     }
 }
 
-impl Stops {
+impl StopWatcher {
     /// Watches the key of a stream, until the returned value is dropped.
-    pub fn watch(&self, owner: &VirtualKeyOwner) -> Stop {
+    pub fn watch(&self, owner: &VirtualKeyOwner) -> StopSignal {
         let mut all = self.0.lock();
         let watched = all
             .entry(owner.key_id().to_owned())
@@ -102,7 +102,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stop_reaches_all_streams_of_a_key_and_no_other() {
-        let stops = Stops::default();
+        let stops = StopWatcher::default();
         let owner = |key| VirtualKeyOwner::new("acct_1", "bot", key);
         let [mut first, mut second, mut other] = ["vk_1", "vk_1", "vk_2"].map(|key| stops.watch(&owner(key)));
         assert_eq!(stops.in_use().len(), 2);

@@ -114,7 +114,7 @@ pub enum AuthorizeOutcome {
         sealed: String,
     },
     /// Request without a charge: key and rate passed.
-    Counted,
+    Admitted,
     /// Denied, with an audit entry. Nothing is charged.
     Denied(Denial),
     /// Denied beyond the key's rate, and counted for the record of its rate window, without its own audit entry
@@ -131,8 +131,8 @@ pub enum AuthorizeOutcome {
     Revoked,
     /// The account's plan is not `plan`; nothing changed. Retry with the plan in the answer's view.
     OtherPlan,
-    /// The account's version is older than `view`, or the account does not exist: the store lost writes.
-    Stale,
+    /// The store lost writes: the account's version is below `view`, or the account does not exist.
+    LostWrites,
     /// The id was used or voided before; nothing changed.
     KnownId,
     /// The estimate exceeds the largest amount, or a counter would overflow. Nothing is charged; the audit entry has
@@ -280,11 +280,11 @@ fn parse(reply: &str, charged: Option<Nanos>) -> Result<AuthorizeReply, StoreErr
             ends_ms: next()?.parse().map_err(|_| unexpected_reply())?,
             denial: Denial::from_reason(next()?).ok_or_else(unexpected_reply)?,
         },
-        "counted" => AuthorizeOutcome::Counted,
+        "counted" => AuthorizeOutcome::Admitted,
         "runs_full" => AuthorizeOutcome::RunsFull,
         "revoked" => AuthorizeOutcome::Revoked,
         "other_plan" => AuthorizeOutcome::OtherPlan,
-        "lost_writes" | "no_account" => AuthorizeOutcome::Stale,
+        "lost_writes" | "no_account" => AuthorizeOutcome::LostWrites,
         "known" => AuthorizeOutcome::KnownId,
         "too_much" => AuthorizeOutcome::TooMuch,
         reason => AuthorizeOutcome::Denied(Denial::from_reason(reason).ok_or_else(unexpected_reply)?),
@@ -319,8 +319,8 @@ mod tests {
         assert_eq!(answer.outcome, charged);
         assert_eq!((answer.view.generation, answer.view.version), (1, 12));
         assert_eq!(answer.view.plan, "a plan");
-        assert_eq!(outcome("counted 1 2 free"), Some(AuthorizeOutcome::Counted));
-        assert_eq!(outcome("no_account 0 0 "), Some(AuthorizeOutcome::Stale));
+        assert_eq!(outcome("counted 1 2 free"), Some(AuthorizeOutcome::Admitted));
+        assert_eq!(outcome("no_account 0 0 "), Some(AuthorizeOutcome::LostWrites));
         let answer = parse("counted_in 1 2 1795000060000 rate_limited a plan", ESTIMATE).unwrap();
         let counted = AuthorizeOutcome::DeniedUnrecorded {
             denial: Denial::RateLimited,

@@ -2,13 +2,13 @@
 //! seals the trail writes the index.
 
 use crate::call::hold::Hold;
-use crate::call::open_holds::{HoldState, HoldWithState};
+use crate::call::unsettled_holds::{HoldState, HoldWithState};
 use crate::keys::AccountKeys;
 use crate::{Store, StoreError};
 
 /// Kept holds of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct KeptCalls {
+pub struct KeptHolds {
     /// The newest ones, each with the time of its sealed entry.
     pub newest: Vec<HoldWithState>,
     /// The total number. May include a hold that was just settled.
@@ -16,7 +16,7 @@ pub struct KeptCalls {
 }
 
 /// Reads the newest `most`.
-pub async fn newest(store: &Store, account: &AccountKeys, most: usize) -> Result<KeptCalls, StoreError> {
+pub async fn newest(store: &Store, account: &AccountKeys, most: usize) -> Result<KeptHolds, StoreError> {
     let index = account.live().audit_kept();
     let mut query = redis::pipe();
     query.cmd("ZCARD").arg(&index);
@@ -38,7 +38,7 @@ pub async fn newest(store: &Store, account: &AccountKeys, most: usize) -> Result
             at_ms,
         })
     });
-    Ok(KeptCalls {
+    Ok(KeptHolds {
         newest: newest.collect(),
         total: total.saturating_sub(gone),
     })
