@@ -1,7 +1,7 @@
 //! The data of a pass in memory: one row per account, one per agent or user wallet, one per escrow that holds money.
 //! Data that grows with the number of calls is summed while it is read.
 
-use super::fields::RecordFields;
+use super::fields::FieldValues;
 use super::kept_text::KeptText;
 use super::replay::{Fold, Replay};
 use domain::mode::Mode;
@@ -192,7 +192,7 @@ pub(super) struct Counters {
 
 impl OwnerRecord {
     /// Parses a record. Invalid numbers become `None`.
-    pub(super) fn from_fields(seq: u64, fields: &RecordFields) -> Self {
+    pub(super) fn from_fields(seq: u64, fields: &FieldValues) -> Self {
         let number = |name: &str| fields.get(name).and_then(|text| text.parse().ok());
         Self {
             seq,
@@ -211,7 +211,7 @@ impl OwnerRecord {
 
 impl Counters {
     /// Returns the fields that are counters.
-    pub(super) fn from_fields(fields: &RecordFields) -> Self {
+    pub(super) fn from_fields(fields: &FieldValues) -> Self {
         let mut counters = Self::default();
         for (name, value) in fields {
             let period = name.get(1..).and_then(|digits| digits.parse::<u64>().ok());

@@ -3,4 +3,4 @@
 use std::collections::HashMap;
 
 /// The values, by the names of their fields.
-pub(super) type RecordFields = HashMap<String, String>;
+pub(super) type FieldValues = HashMap<String, String>;

@@ -1,7 +1,7 @@
 //! The counter of the text that stays in agents' rows and in the transactions that an account caused, by which the
 //! guard of a nearly full store judges it (decision D71): it is the sum of these texts.
 
-use super::fields::RecordFields;
+use super::fields::FieldValues;
 use domain::mode::Mode;
 use store::account::ModeField;
 use store::provider_key::FIELDS_BYTES;
@@ -24,7 +24,7 @@ pub(super) struct KeptText {
 
 impl KeptText {
     /// Reads the counter of an account's record.
-    pub(super) fn new(record: &RecordFields, mode: Mode, last: u64) -> Self {
+    pub(super) fn new(record: &FieldValues, mode: Mode, last: u64) -> Self {
         Self {
             says: record.get(&ModeField::KeptText.name(mode)).cloned(),
             last,
@@ -33,7 +33,7 @@ impl KeptText {
     }
 
     /// Adds the texts of an agent.
-    pub(super) fn add_agent(&mut self, row: &RecordFields) {
+    pub(super) fn add_agent(&mut self, row: &FieldValues) {
         let description = row.get("description").map_or(0, |text| text.len() as u64);
         let keys = row.iter().filter(|(name, _)| name.starts_with(SEALED));
         let keys = keys.map(|(_, sealed)| FIELDS_BYTES + sealed.len() as u64);

@@ -5,7 +5,7 @@ use super::book::{AccountMode, Accounts, Noted, Owner, RealmPage};
 use super::drive::BATCH;
 use super::emails::Emails;
 use super::escrow_wallets::EscrowWallets;
-use super::fields::RecordFields;
+use super::fields::FieldValues;
 use super::names::CollectedNames;
 use super::pending::PendingChecks;
 use super::reconcile::{
@@ -42,7 +42,7 @@ pub(super) struct Pass<'a> {
     pub(super) progress: &'a Progress,
     pages: Vec<RealmPage>,
     /// The records of the accounts, in their order.
-    pub(super) records: Vec<RecordFields>,
+    pub(super) records: Vec<FieldValues>,
     pub(super) reconciliation: Reconciliation,
     pub(super) found: Findings,
     /// Invariants that could not be decided.
@@ -94,7 +94,7 @@ impl<'a> Pass<'a> {
             accounts,
             progress,
             pages: accounts.account_modes().map(|_| RealmPage::default()).collect(),
-            records: vec![RecordFields::new(); accounts.len()],
+            records: vec![FieldValues::new(); accounts.len()],
             reconciliation,
             found: Findings::default(),
             inconclusive: Vec::new(),

@@ -6,7 +6,7 @@
 
 use super::book::AccountMode;
 use super::drive::{BATCH, Job, drive};
-use super::fields::RecordFields;
+use super::fields::FieldValues;
 use super::pass::Pass;
 use super::violation::Invariant;
 use domain::entry::Entry;
@@ -162,7 +162,7 @@ impl Pass<'_> {
         let mut faults = Vec::new();
         let (_, is_sure) = self
             .read_between_entries(account_mode, vec![()], reads, |(), _, mut answers| {
-                let policies = answers.read::<RecordFields>();
+                let policies = answers.read::<FieldValues>();
                 let limits = answers.read::<LimitTexts>().unwrap_or_default();
                 let Some(strictest) = policies.and_then(|policies| strictest(policies.values())) else {
                     return faults.push((vec![realm.account_policies()], "it is malformed".to_owned()));

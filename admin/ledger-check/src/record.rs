@@ -1,7 +1,7 @@
 //! The records that the scan reads immediately: intents, escrows, deposits, runs and holds.
 
 use super::book::{AccountMode, HeldEscrow, OwnerHold};
-use super::fields::RecordFields;
+use super::fields::FieldValues;
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
 use super::scan::FoundRecord;
@@ -29,7 +29,7 @@ impl Pass<'_> {
             FoundRecord::Key(kind, account, id, key) => self.named_key(kind, (&account, &id, key), answers),
             FoundRecord::Intent(account_mode, id) => {
                 let key = self.accounts.realm(account_mode).intent(&id);
-                match answers.read::<RecordFields>() {
+                match answers.read::<FieldValues>() {
                     // It ended between the scan and the read.
                     Some(fields) if fields.is_empty() => {}
                     fields => {
@@ -42,11 +42,11 @@ impl Pass<'_> {
             }
             FoundRecord::Escrow(account_mode, number) => {
                 let key = self.accounts.realm(account_mode).escrow(number);
-                let fields = answers.read::<RecordFields>().unwrap_or_default();
+                let fields = answers.read::<FieldValues>().unwrap_or_default();
                 self.add_text_of_escrow(account_mode, &fields);
                 self.escrow(account_mode, number, &key, &fields);
             }
-            FoundRecord::Deposit(account_mode, key) => match answers.read::<RecordFields>() {
+            FoundRecord::Deposit(account_mode, key) => match answers.read::<FieldValues>() {
                 Some(fields) if fields.is_empty() => {}
                 fields => match fields.as_ref().and_then(Deposit::from_fields) {
                     Some(deposit) => self.deposit(account_mode, &key, &deposit),
@@ -67,7 +67,7 @@ impl Pass<'_> {
         }
     }
 
-    fn intent(&mut self, account_mode: AccountMode, id: &str, key: &str, fields: Option<&RecordFields>) {
+    fn intent(&mut self, account_mode: AccountMode, id: &str, key: &str, fields: Option<&FieldValues>) {
         if fields.is_some_and(is_claim) {
             return; // its outcome is in transit, or was never decided
         }
@@ -168,7 +168,7 @@ impl Pass<'_> {
         self.pending(account_mode, deposit);
     }
 
-    fn escrow(&mut self, account_mode: AccountMode, number: u64, key: &str, fields: &RecordFields) {
+    fn escrow(&mut self, account_mode: AccountMode, number: u64, key: &str, fields: &FieldValues) {
         let to_account = fields.get("to_account").map(String::as_str);
         self.named_escrow(account_mode, number, to_account);
         let Some(escrow) = Facts::read(number, fields) else {
@@ -273,7 +273,7 @@ pub(super) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     /// Returns `None` if the fields are not a valid record of escrow `number`.
-    fn read(number: u64, fields: &'a RecordFields) -> Option<Self> {
+    fn read(number: u64, fields: &'a FieldValues) -> Option<Self> {
         let get = |name: &str| fields.get(name).map(String::as_str);
         let at = |name: &str| get(name).map(str::parse).transpose().ok();
         let facts = Self {

@@ -3,7 +3,7 @@
 use super::book::{AccountMode, Accounts, OwnerRecord};
 use super::counters::{add_month, below, month_differs};
 use super::drive::{Job, drive, read_values};
-use super::fields::RecordFields;
+use super::fields::FieldValues;
 use super::kept_text::KeptText;
 use super::pass::Pass;
 use super::pending::PendingCheck;
@@ -53,7 +53,7 @@ impl Pass<'_> {
         });
         drive(store, jobs, |account_mode, mut answers| {
             self.count(1);
-            let record = answers.read::<RecordFields>().unwrap_or_default();
+            let record = answers.read::<FieldValues>().unwrap_or_default();
             for mode in Mode::ALL {
                 let number = |name: &str| {
                     let text = record.get(&format!("{mode}_{name}"));
@@ -110,7 +110,7 @@ impl Pass<'_> {
         let mut read = Vec::new();
         drive(store, jobs, |(what, key), mut answers| {
             let before = answers.number().unwrap_or(0);
-            let fields = answers.read::<RecordFields>().unwrap_or_default();
+            let fields = answers.read::<FieldValues>().unwrap_or_default();
             let after = answers.number().unwrap_or(0);
             if before != after {
                 again.push(what);
@@ -130,7 +130,7 @@ impl Pass<'_> {
         let realm = accounts.realm(account_mode);
         let reads = [seq_of(realm), Read::hash(realm.bucket(), &key)];
         let from_ms = server_clock::now_ms(store).await?;
-        let (seq, fields): (Option<u64>, RecordFields) = match store.read_atomically(&reads).await {
+        let (seq, fields): (Option<u64>, FieldValues) = match store.read_atomically(&reads).await {
             Ok(read) => read,
             // A key of another type has no fields at any moment.
             Err(_) => {
@@ -150,7 +150,7 @@ impl Pass<'_> {
         what: WalletRecord,
         key: String,
         seq: u64,
-        fields: &RecordFields,
+        fields: &FieldValues,
     ) -> Option<(AccountMode, String)> {
         self.count(1);
         match what {
@@ -199,7 +199,7 @@ impl Pass<'_> {
         owner: String,
         key: String,
         seq: u64,
-        fields: &RecordFields,
+        fields: &FieldValues,
     ) {
         let record = OwnerRecord::from_fields(seq, fields);
         if let Some(number) = record.wallet {

@@ -14,7 +14,7 @@ mod unreadable;
 
 use super::book::{AccountMode, OwnerRecord};
 use super::drive::{BATCH, Job, drive};
-use super::fields::RecordFields;
+use super::fields::FieldValues;
 use super::pass::Pass;
 use super::transactions::last_to_read;
 use super::violation::Invariant;
@@ -102,7 +102,7 @@ impl Pass<'_> {
         let (bucket, key) = (realm.bucket(), realm.record());
         let size = Read::hash_length(bucket, realm.transactions());
         let mut answers = self.store.many(&[Read::hash(bucket, key), size]).await?;
-        let record = answers.read::<RecordFields>().unwrap_or_default();
+        let record = answers.read::<FieldValues>().unwrap_or_default();
         let number = |name: &str| record.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
         let size = answers.read::<u64>().unwrap_or(0);
         reading.lines.last = last_to_read(number(&format!("{}_txn_seq", account_mode.mode)), size);
@@ -133,7 +133,7 @@ impl Pass<'_> {
         let reads = |agent: &String| vec![Read::hash(realm.bucket(), realm.agent(agent))];
         let (highest, is_sure) = self
             .read_between_entries(account_mode, agents, reads, |agent, until, mut answers| {
-                let fields = answers.read::<RecordFields>().unwrap_or_default();
+                let fields = answers.read::<FieldValues>().unwrap_or_default();
                 let OwnerRecord { held, counters, .. } = OwnerRecord::from_fields(0, &fields);
                 let snapshot = AgentSnapshot {
                     until,
@@ -368,7 +368,7 @@ impl Pass<'_> {
     }
 
     /// Reports all mismatches, once everything is read.
-    fn end_of_trail(&mut self, account_mode: AccountMode, mut reading: Reading, record: &RecordFields) {
+    fn end_of_trail(&mut self, account_mode: AccountMode, mut reading: Reading, record: &FieldValues) {
         if let Some(seq) = reading.incomplete {
             self.incomplete.insert(account_mode);
             let why = format!("entry {seq} moves money but lacks a field of its type");
@@ -429,7 +429,7 @@ impl Pass<'_> {
 }
 
 /// Returns the tracked USD of each month in an account's record.
-fn tracked(record: &RecordFields) -> BTreeMap<u64, i128> {
+fn tracked(record: &FieldValues) -> BTreeMap<u64, i128> {
     let fields = record.iter().filter_map(|(name, value)| {
         let month = name.strip_prefix('t')?.parse().ok()?;
         Some((month, value.parse().ok()?))

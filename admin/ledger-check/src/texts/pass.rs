@@ -3,7 +3,7 @@
 use super::{PassTexts, RECENT_MS, RecentEscrow, TextSum, differs};
 use crate::book::AccountMode;
 use crate::drive::{Job, drive};
-use crate::fields::RecordFields;
+use crate::fields::FieldValues;
 use crate::pass::Pass;
 use crate::violation::Invariant;
 use store::account::ModeField;
@@ -48,7 +48,7 @@ impl Pass<'_> {
     }
 
     /// Adds the text of an intent. Records of transfers and deposits have no number, and count elsewhere.
-    pub(crate) fn add_text_of_intent(&mut self, account_mode: AccountMode, fields: &RecordFields) {
+    pub(crate) fn add_text_of_intent(&mut self, account_mode: AccountMode, fields: &FieldValues) {
         let seq = fields.get("seq").and_then(|text| text.parse::<u64>().ok());
         if let (Some(seq), Some(sum)) = (seq, self.texts.sum(account_mode))
             && seq <= sum.last
@@ -61,7 +61,7 @@ impl Pass<'_> {
     }
 
     /// Adds the text of an escrow.
-    pub(crate) fn add_text_of_escrow(&mut self, account_mode: AccountMode, fields: &RecordFields) {
+    pub(crate) fn add_text_of_escrow(&mut self, account_mode: AccountMode, fields: &FieldValues) {
         let bytes = length(fields, "conditions");
         let created_ms = fields.get("created_at").and_then(|text| text.parse::<u64>().ok());
         match fields.get("intent") {
@@ -136,6 +136,6 @@ fn segments(realm: &Realm) -> Read {
     Read::list_length(realm.bucket(), realm.intent_segments())
 }
 
-fn length(fields: &RecordFields, name: &str) -> u64 {
+fn length(fields: &FieldValues, name: &str) -> u64 {
     fields.get(name).map_or(0, |text| text.len() as u64)
 }

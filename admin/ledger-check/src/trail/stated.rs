@@ -2,7 +2,7 @@
 
 use super::records::{MADE, RecordInTrail, RecordKind, of_deposit, of_escrow, of_intent};
 use crate::book::AccountMode;
-use crate::fields::RecordFields;
+use crate::fields::FieldValues;
 use crate::pass::Pass;
 use crate::reconcile::{Comparison, Side};
 use domain::intent::IntentKind;
@@ -74,7 +74,7 @@ impl Pass<'_> {
     }
 
     /// Processes an escrow of the payer's account, with the fields of its valid record.
-    pub(crate) fn trail_escrow(&mut self, account_mode: AccountMode, number: u64, fields: &RecordFields) {
+    pub(crate) fn trail_escrow(&mut self, account_mode: AccountMode, number: u64, fields: &FieldValues) {
         if !self.with_trail {
             return;
         }
