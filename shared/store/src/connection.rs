@@ -1,6 +1,7 @@
 //! The connection to the store: one multiplexed, reconnecting connection with deadlines, to a single server or to a
 //! cluster. Scripts are sent as EVALSHA, and as EVAL if the server does not have them.
 
+mod address;
 pub mod batch;
 mod cluster;
 mod durable;
@@ -11,6 +12,7 @@ mod versioned;
 
 pub use versioned::witness_of;
 
+use self::address::{CLUSTER, TLS, shown};
 use self::cluster::{Cluster, Routed};
 use self::durable::{ConfirmedWrites, Dial, MoneyCommand};
 use self::server::SharedConnection;
@@ -37,22 +39,9 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// Error for an address that cannot be parsed. Does not contain the address, which may include a password.
-const MALFORMED: &str = "store.url must be redis://HOST:PORT, rediss://HOST:PORT (TLS), redis+unix:///PATH or \
-     redis-cluster://HOST:PORT,HOST:PORT,…";
-/// Error for a database by number. Backups and restores of one are not marked, and a cluster has none.
-const OTHER_DATABASE: &str = "store.url names a database; the ledger is in database 0 of a server of its own";
-/// Error for what stands behind `?` or `#`: the library passes over names that it does not know, and over the check of
-/// certificates with `#insecure`.
-const OPTIONS: &str =
-    "store.url has options after ? or #; only redis+unix:// takes any, ?user=NAME&pass=PASSWORD";
 /// Error for certificates to trust without TLS.
 const CA_FILE_WITHOUT_TLS: &str = "store.ca_file is set, and store.url does not begin with rediss://, so there is no TLS \
      that it could be for: change store.url, or leave store.ca_file empty";
-/// Scheme of addresses with TLS.
-const TLS: &str = "rediss://";
-/// Scheme of a cluster's address.
-const CLUSTER: &str = "redis-cluster://";
 /// Maximum time that sent data may stay unacknowledged before the connection is closed and reopened. The kernel's
 /// default is about 15 minutes.
 const SILENCE_MAX: Duration = Duration::from_millis(2_500);
@@ -432,34 +421,8 @@ fn roots(settings: &StoreSettings) -> Result<Option<Vec<u8>>, StoreError> {
     ca_file::read("store", &settings.ca_file).map_err(|error| StoreError::BadUrl(error.to_string()))
 }
 
-/// Returns scheme and hosts of an address, or the path of its socket.
-fn shown(url: &str) -> Option<String> {
-    let host = |url: &str| {
-        let info = url.into_connection_info().ok()?;
-        Some(info.addr().to_string())
-    };
-    let Some(nodes) = url.strip_prefix(CLUSTER) else {
-        let (scheme, _) = url.split_once("://")?;
-        return Some(format!("{scheme}://{}", host(url)?));
-    };
-    let hosts = nodes.rsplit_once('@').map_or(nodes, |(_, hosts)| hosts);
-    let hosts: Option<Vec<String>> = hosts
-        .split(',')
-        .map(|node| host(&format!("redis://{node}")))
-        .collect();
-    Some(format!("{CLUSTER}{}", hosts?.join(",")))
-}
-
 fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreError> {
-    let Ok(info) = url.into_connection_info() else {
-        return Err(StoreError::BadUrl(MALFORMED.to_owned()));
-    };
-    if info.redis_settings().db() != 0 {
-        return Err(StoreError::BadUrl(OTHER_DATABASE.to_owned()));
-    }
-    if has_options(url) {
-        return Err(StoreError::BadUrl(OPTIONS.to_owned()));
-    }
+    address::check(url)?;
     // TLS needs a process-wide crypto provider. The first one installed stays.
     drop(rustls::crypto::ring::default_provider().install_default());
     let made = || -> RedisResult<redis::Client> {
@@ -474,15 +437,6 @@ fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreE
         redis::Client::build_with_tls(address, trusted)
     };
     made().map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))
-}
-
-/// Returns whether an address has a fragment, or parameters that are not the login of a Unix socket.
-fn has_options(url: &str) -> bool {
-    let is_login = |parameter: &str| parameter.starts_with("user=") || parameter.starts_with("pass=");
-    let (address, parameters) = url.split_once('?').unwrap_or((url, ""));
-    let takes_login = address.starts_with("redis+unix://");
-    let mut parameters = parameters.split('&').filter(|parameter| !parameter.is_empty());
-    url.contains('#') || !parameters.all(|parameter| takes_login && is_login(parameter))
 }
 
 /// Keepalive and acknowledgement timeouts detect an unreachable peer. Nagle's algorithm is off: callers share the
