@@ -15,8 +15,7 @@ impl Archive {
     /// # Errors
     /// [`StoreError::ArchiveUnavailable`] if it is another one, or could not be read.
     pub async fn require_own(&self, store: &Store) -> Result<(), StoreError> {
-        let found = self.location().get(PATH).await?;
-        let found = found.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+        let found = self.id().await?;
         let expected = match archive_id::read(store).await? {
             Some(expected) => expected,
             None => return self.adopt(store, found).await,
@@ -25,6 +24,26 @@ impl Archive {
             Some(id) if id == expected => Ok(()),
             _ => Err(another(&expected)),
         }
+    }
+
+    /// Like [`require_own`](Self::require_own), but changes nothing: of a store that knows no archive, any one is right.
+    ///
+    /// # Errors
+    /// [`StoreError::ArchiveUnavailable`] if it is another one, or could not be read.
+    pub async fn check_own(&self, store: &Store) -> Result<(), StoreError> {
+        let Some(expected) = archive_id::read(store).await? else {
+            return Ok(());
+        };
+        match self.id().await? {
+            Some(id) if id == expected => Ok(()),
+            _ => Err(another(&expected)),
+        }
+    }
+
+    /// Reads the archive's own id; `None` if it has none.
+    async fn id(&self) -> Result<Option<String>, StoreError> {
+        let found = self.location().get(PATH).await?;
+        Ok(found.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()))
     }
 
     /// Makes this the archive of a store that has none: `found` is its id, unless it is new.

@@ -1,6 +1,7 @@
 //! The context of every operator command: the configuration and a store that holds a ledger.
 
 use crate::failure::CommandFailure;
+use archive::Archive;
 use settings::Settings;
 use store::Store;
 use store::account::Account;
@@ -33,6 +34,14 @@ impl CommandContext {
         Account::read(&self.store, id)
             .await?
             .ok_or_else(|| CommandFailure::no_account(id))
+    }
+
+    /// Opens the archive, which must be the one to which the store's entries have gone: another one, or a mount point
+    /// without its volume, proves nothing.
+    pub(super) async fn own_archive(&self) -> Result<Archive, CommandFailure> {
+        let archive = Archive::from_settings(&self.settings.audit)?;
+        archive.check_own(&self.store).await?;
+        Ok(archive)
     }
 
     /// Reads the newest acknowledged version of the account `id` from its witness. Call it before a change of money:

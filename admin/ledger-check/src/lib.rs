@@ -128,6 +128,16 @@ pub async fn check(
         checked = run_passes((store, archive), scope, progress).await?;
         checked.passes += passes;
     }
+    // Another archive, or a mount point without its volume, has no checkpoint that the trail could differ from.
+    if scope.with_trail
+        && let Err(error) = archive.check_own(store).await
+    {
+        checked.inconclusive.push(Inconclusive {
+            invariant: Invariant::Trail,
+            records: Vec::new(),
+            reason: error.to_string(),
+        });
+    }
     Ok(checked)
 }
 

@@ -5,6 +5,7 @@ use super::fixture::Fixture;
 use super::trail::move_all;
 use harness::{Cli, assert_fields};
 use serde_json::Value;
+use store::audit::archive_id;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 
@@ -40,6 +41,23 @@ async fn an_unreachable_archive_is_inconclusive_and_a_missing_segment_is_not() {
         assert_inconclusive(&deep, &["intent", "trail"]);
         let verdict = gone.json_exit(&verify, 3);
         assert_fields!(verdict, { "ok": false, "code": "ARCHIVE" });
+    }
+
+    // Also where no segment is missed, since all entries are in the store: the checkpoint is.
+    let other = Fixture::build().await;
+    let id = archive_id::for_new_archive(&other.store).await.expect("an id");
+    let id = archive_id::keep(&other.store, &id).await.expect("an id");
+    std::fs::create_dir(root.path().join("of-the-other")).expect("a folder");
+    std::fs::write(root.path().join("of-the-other/archive-id"), id).expect("a file");
+    let of_other = other.tenants[0].account.id.as_str();
+    for (place, code) in [("of-the-other", 0), ("unmounted", 3)] {
+        let cli = Cli::new(BINARY, other.redis.url()).env(
+            "TOLLGATE_AUDIT__ARCHIVE",
+            root.path().join(place).display().to_string(),
+        );
+        cli.json_exit(&["ledger", "check", "--trail"], code);
+        cli.json_exit(&["audit", "verify", "--account", of_other], code);
+        cli.json_exit(&["ledger", "check"], 0);
     }
 
     // The archive answers: the object is not there.

@@ -4,7 +4,6 @@ use super::super::context::CommandContext;
 use super::TrailArgs;
 use crate::failure::CommandFailure;
 use crate::report::Report;
-use archive::Archive;
 use clap::Args;
 use serde_json::json;
 use store::StoreError;
@@ -21,7 +20,7 @@ impl ManifestsArgs {
     pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         context.account(&self.trail_args.account).await?;
         let realm = self.trail_args.realm();
-        let archive = Archive::from_settings(&context.settings.audit)?;
+        let archive = context.own_archive().await?;
         let chain = Chain::new(&context.store, realm);
         let (realm, segments) = (chain.realm(), archive.segments(&chain).await?);
         let (mut made, mut failed) = (Vec::new(), Vec::new());

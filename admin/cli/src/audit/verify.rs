@@ -83,7 +83,7 @@ impl VerifyArgs {
 
     async fn online(&self, settings: Settings) -> Result<Verdict, CommandFailure> {
         let context = CommandContext::open(settings).await?;
-        let archive = Archive::from_settings(&context.settings.audit)?;
+        let archive = context.own_archive().await?;
         context.account(&self.trail_args.account).await?;
         let realm = self.trail_args.realm();
         let key = self.key(&context).await?;
@@ -146,7 +146,7 @@ impl VerifyArgs {
         both: u64,
         verdict: &mut Verdict,
     ) -> Result<(), CommandFailure> {
-        let archive = Archive::from_settings(&context.settings.audit)?;
+        let archive = context.own_archive().await?;
         let trail = Trail::new(&context.store, &archive, self.trail_args.realm());
         if both <= self.after {
             return Ok(());
@@ -218,7 +218,7 @@ impl VerifyArgs {
         context.account(&self.trail_args.account).await?;
         let realm = self.trail_args.realm();
         let key = self.key(&context).await?;
-        let archive = Archive::from_settings(&context.settings.audit)?;
+        let archive = context.own_archive().await?;
         let mut against = Against::default();
         // The note first: a server may move it on with what is sealed now.
         against

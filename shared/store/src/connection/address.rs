@@ -10,8 +10,8 @@ const MALFORMED: &str = "store.url must be redis://HOST:PORT, rediss://HOST:PORT
 const OTHER_DATABASE: &str = "store.url names a database; the ledger is in database 0 of a server of its own";
 /// Error for what stands behind `?` or `#`: the library passes over names that it does not know, and over the check of
 /// certificates with `#insecure`.
-const OPTIONS: &str =
-    "store.url has options after ? or #; only redis+unix:// takes any, ?user=NAME&pass=PASSWORD";
+const OPTIONS: &str = "store.url has options after ? or # that are not known: there is ?protocol=resp3, and with \
+     redis+unix:// also user=NAME and pass=PASSWORD";
 /// Scheme of addresses with TLS.
 pub(super) const TLS: &str = "rediss://";
 /// Scheme of a cluster's address.
@@ -53,13 +53,14 @@ pub(super) fn shown(url: &str) -> Option<String> {
     Some(format!("{CLUSTER}{}", hosts?.join(",")))
 }
 
-/// Returns whether an address has a fragment, or parameters that are not the login of a Unix socket.
+/// Returns whether an address has a fragment, or parameters other than the protocol and the login of a Unix socket.
 fn has_options(url: &str) -> bool {
     let is_login = |parameter: &str| parameter.starts_with("user=") || parameter.starts_with("pass=");
     let (address, parameters) = url.split_once('?').unwrap_or((url, ""));
     let takes_login = address.starts_with("redis+unix://");
+    let is_known = |parameter: &str| parameter.starts_with("protocol=") || takes_login && is_login(parameter);
     let mut parameters = parameters.split('&').filter(|parameter| !parameter.is_empty());
-    url.contains('#') || !parameters.all(|parameter| takes_login && is_login(parameter))
+    url.contains('#') || !parameters.all(is_known)
 }
 
 #[cfg(test)]
@@ -95,8 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn a_login_is_no_option() {
+    fn protocol_and_login_are_known() {
         assert!(!has_options("redis+unix:///run/redis.sock?user=ann&pass=secret"));
         assert!(!has_options("redis://ann:secret@localhost:7000/"));
+        assert!(!has_options("redis://localhost:7000?protocol=resp3"));
     }
 }

@@ -30,7 +30,7 @@ fn a_database_by_number_is_refused() {
 fn options_that_the_library_would_pass_over_are_refused() {
     for url in [
         "redis://localhost:7000?db=3",
-        "redis://localhost:7000/?protocol=resp3",
+        "redis://localhost:7000/?protocol=resp3&db=1",
         "rediss://store.example/#insecure",
         "redis+unix:///run/redis.sock?user=ann&password=secret",
         "redis+unix:///run/redis.sock#secret",
