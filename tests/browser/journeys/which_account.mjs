@@ -93,6 +93,21 @@ await play(async (journey) => {
     await other.heading('Overview');
   });
 
+  await journey.step('a question of one account is answered with no when another one signs in', async () => {
+    const desk = await arrive('Ada with an open question', '/intents');
+    await choose(desk, twin);
+    await desk.press('Spend');
+    await desk.fill({ Agent: bot.id, Amount: '7' }, desk.dialog('Spend'));
+    await desk.press('Spend…', desk.dialog('Spend'));
+    await desk.dialog('Spend $7.00?').waitFor();
+    await desk.page.evaluate(async (body) => {
+      await fetch('/api/user/login', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, JSON.stringify({ email: acme.users.owner.email, password: acme.users.owner.password }));
+    await desk.sees(acme.users.owner.email);
+    await desk.misses(desk.dialog());
+  });
+
   await journey.step('an address with one account is asked nothing more', async () => {
     const owner = await journey.person('The owner of one account');
     await owner.enter(acme.users.owner);

@@ -3,9 +3,11 @@
  */
 import { useRef } from './html.js';
 import { newIdempotencyKey, post } from './api.js';
+import { session } from './session.js';
 
 const BEFORE = 'Your earlier request, with other values, arrived before this one. Check its result: sending again carries out this one too.';
 const UNKNOWN = 'The server did not confirm this. It is safe to send again: it happens at most once.';
+const OTHER_USER = 'Another user has signed in in this browser: nothing was sent.';
 const STILL_UNKNOWN = 'The outcome of your earlier request is still not known. It is safe to send again: it happens at most once.';
 
 /** Returns true if the failed request may have been carried out: only a 4xx answer rules that out. */
@@ -21,11 +23,14 @@ const isRecorded = ({ body }) => body?.state === 'blocked' || body?.replayed ===
  * Returns a `post` that reuses one idempotency key until there is a definite answer. While the outcome is unknown the
  * key stays, even if the user changes the form: the server then reports that the first request was done, and changes
  * nothing. A refusal that the server does not record says nothing about an earlier request, so the key outlives it.
+ * It sends nothing once another user than the one of the form is signed in.
  * @returns {(path: string, body: object) => Promise<object>}
  */
 export function useOnce() {
   const sent = useRef(unused());
+  const userId = useRef(session.get().user?.id);
   return async (path, body) => {
+    if (session.get().user?.id !== userId.current) throw new Error(OTHER_USER);
     try {
       const answer = await post(path, body, { idempotencyKey: sent.current.key });
       sent.current = unused();

@@ -3,6 +3,7 @@
  * deletes or stops something.
  */
 import { html, useEffect, useLayoutEffect, useRef, useState } from '../html.js';
+import { session } from '../session.js';
 import { store, useStore } from '../store.js';
 import { Button } from './button.js';
 
@@ -46,19 +47,34 @@ export function Dialog({ title, onClose, wide = false, locked = false, children 
 
 const asked = store({ question: null });
 
+/** Closes the open confirmation, if there is one, and resolves it. */
+function answer(said) {
+  const { question } = asked.get();
+  asked.set({ question: null });
+  question?.resolve(said);
+}
+
+const userId = () => session.get().user?.id;
+
+// A yes of one user must not be carried out as another, who has signed in in another tab meanwhile.
+session.watch(() => {
+  const { question } = asked.get();
+  if (question && question.userId !== userId()) answer(false);
+});
+
 /**
  * Asks for confirmation before an action that deletes or stops something.
  * @param {{title: string, text: string, action: string, danger?: boolean, type?: string}} question `action` is the
  *   button's label ("Freeze agent"); with `type`, the user must type that text first
- * @returns {Promise<boolean>}
+ * @returns {Promise<boolean>} false also if the user who was asked is no longer the one who is signed in
  */
 export function confirm(question) {
   return new Promise((resolve) => {
-    asked.set({ question: { danger: true, ...question, resolve } });
+    asked.set({ question: { danger: true, ...question, userId: userId(), resolve } });
   });
 }
 
-function Question({ title, text, action, danger, type, answer }) {
+function Question({ title, text, action, danger, type }) {
   const [typed, setTyped] = useState('');
   const ready = !type || typed === type;
   return html`<${Dialog} title=${title} onClose=${() => answer(false)}>
@@ -79,14 +95,6 @@ function Question({ title, text, action, danger, type, answer }) {
 /** Renders the open confirmation; part of the frame. If the frame disappears with the session, the answer is no. */
 export function Confirmations() {
   const { question } = useStore(asked);
-  useEffect(() => () => {
-    asked.get().question?.resolve(false);
-    asked.set({ question: null });
-  }, []);
-  if (!question) return null;
-  const answer = (said) => {
-    asked.set({ question: null });
-    question.resolve(said);
-  };
-  return html`<${Question} ...${question} answer=${answer} />`;
+  useEffect(() => () => answer(false), []);
+  return question && html`<${Question} ...${question} />`;
 }
