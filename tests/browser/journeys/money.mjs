@@ -47,6 +47,20 @@ await play(async (journey) => {
     assert.deepEqual(await balances(), [87.5, 12.5]);
   });
 
+  await journey.step('a question whose page is left by the browser’s Back is answered with no', async () => {
+    const before = await balances();
+    await ada.menu('Intents');
+    await ada.menu('Wallets');
+    await ada.press('Deposit');
+    await ada.fill({ Into: /^Account wallet/, Amount: '3', Reference: 'bank-2' }, ada.dialog('Deposit'));
+    await ada.press('Deposit…', ada.dialog('Deposit'));
+    await ada.dialog('Deposit $3.00?').waitFor();
+    await ada.page.goBack();
+    await ada.heading('Intents');
+    await ada.misses(ada.dialog());
+    assert.deepEqual(await balances(), before);
+  });
+
   await journey.step('a spend above the threshold waits until a manager approves it', async () => {
     const { intent_id: id } = await call('POST', '/spend', { agent: bot.id, amount: 2.25, description: 'A book' });
     const max = await journey.person('Max, manager');

@@ -3,6 +3,7 @@
  * deletes or stops something.
  */
 import { html, useEffect, useLayoutEffect, useRef, useState } from '../html.js';
+import { place } from '../router.js';
 import { session } from '../session.js';
 import { store, useStore } from '../store.js';
 import { Button } from './button.js';
@@ -56,21 +57,26 @@ function answer(said) {
 
 const userId = () => session.get().user?.id;
 
-// A yes of one user must not be carried out as another, who has signed in in another tab meanwhile.
-session.watch(() => {
-  const { question } = asked.get();
-  if (question && question.userId !== userId()) answer(false);
-});
+const historyEntry = () => place.get().entry;
+
+// A yes of one user must not be carried out as another, who has signed in in another tab meanwhile; nor may a question
+// outlive its page, which the browser's Back leaves also while a dialog is open.
+for (const source of [session, place]) {
+  source.watch(() => {
+    const { question } = asked.get();
+    if (question && (question.userId !== userId() || question.entry !== historyEntry())) answer(false);
+  });
+}
 
 /**
  * Asks for confirmation before an action that deletes or stops something.
  * @param {{title: string, text: string, action: string, danger?: boolean, type?: string}} question `action` is the
  *   button's label ("Freeze agent"); with `type`, the user must type that text first
- * @returns {Promise<boolean>} false also if the user who was asked is no longer the one who is signed in
+ * @returns {Promise<boolean>} false also if another user has signed in or the page was left meanwhile
  */
 export function confirm(question) {
   return new Promise((resolve) => {
-    asked.set({ question: { danger: true, ...question, userId: userId(), resolve } });
+    asked.set({ question: { danger: true, ...question, userId: userId(), entry: historyEntry(), resolve } });
   });
 }
 
