@@ -6,7 +6,7 @@ import { createHmac } from 'node:crypto';
 import { api } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
 import { DESK, PHONE } from '../kit/look.mjs';
-import { loseAnswer, refuse, replaceAnswer } from '../kit/lost.mjs';
+import { holdAnswer, loseAnswer, refuse, replaceAnswer } from '../kit/lost.mjs';
 import { eventually } from '../kit/person.mjs';
 import { account } from '../kit/stage.mjs';
 import { balancesOf, deposit, receiver, worker } from '../kit/fixture.mjs';
@@ -178,5 +178,39 @@ await play(async (journey) => {
     const shown = await ada.dialog().getByText(/^whsec_/).innerText();
     await ada.press('I have stored it', ada.dialog());
     assert.deepEqual(bodies.map(({ secret }) => secret), [shown, shown]);
+  });
+
+  await journey.step('a form cannot be closed while its request is under way, and shows the outcome', async () => {
+    await ada.menu('Wallets');
+    await ada.press('Transfer');
+    await ada.fill({ From: /^Account wallet/, To: /^Buyer/ }, transfer);
+    const before = await balances();
+    const answer = await holdAnswer(ada, TRANSFER, 503, NOT_CONFIRMED);
+    await send(1);
+    await eventually('the transfer', async () => (await balances())[0] === before[0] - 1);
+    // Without `force`, a press would wait until the button is enabled.
+    for (const name of ['Close', 'Cancel']) await transfer.getByRole('button', { name }).click({ force: true });
+    for (const key of ['Escape', 'Escape']) await ada.page.keyboard.press(key);
+    assert.ok(await transfer.isVisible(), 'the form is open');
+    answer();
+    await ada.sees(/safe to send again/, transfer);
+    await send(1);
+    await transfer.waitFor({ state: 'hidden' });
+    assert.equal((await balances())[0], before[0] - 1);
+  });
+
+  await journey.step('an outcome that is not known reaches the person also on another page', async () => {
+    await ada.menu('Intents');
+    await ada.menu('Wallets');
+    await ada.press('Transfer');
+    await ada.fill({ From: /^Account wallet/, To: /^Buyer/ }, transfer);
+    const [before] = await balances();
+    const answer = await holdAnswer(ada, TRANSFER, 503, NOT_CONFIRMED);
+    await send(1);
+    await eventually('the transfer', async () => (await balances())[0] === before - 1);
+    await ada.page.goBack();
+    await ada.heading('Intents');
+    answer();
+    await ada.sees(/did not confirm/, ada.page.getByRole('status', { name: 'Results' }));
   });
 });

@@ -24,4 +24,20 @@ export async function refuse(person, path, status, json) {
   await next(person, path, (route) => route.fulfill({ status, json }));
 }
 
+/**
+ * The server carries out the next request to `path`, and the page waits for its answer: this error, once the returned
+ * function is called.
+ */
+export async function holdAnswer(person, path, status, json) {
+  person.expect(status, path);
+  let answer;
+  const asked = new Promise((resolve) => { answer = resolve; });
+  await next(person, path, async (route) => {
+    await route.fetch();
+    await asked;
+    await route.fulfill({ status, json });
+  });
+  return answer;
+}
+
 const next = (person, path, handle) => person.page.route(`**${path}`, handle, { times: 1 });

@@ -3,6 +3,7 @@
  * deletes or stops something.
  */
 import { html, useEffect, useLayoutEffect, useRef, useState } from '../html.js';
+import { underWay } from '../once.js';
 import { place } from '../router.js';
 import { session } from '../session.js';
 import { store, useStore } from '../store.js';
@@ -11,12 +12,15 @@ import { Button } from './button.js';
 let made = 0;
 
 /**
- * A modal dialog, open as long as it is rendered.
+ * A modal dialog, open as long as it is rendered. It cannot be closed while a request with an idempotency key is under
+ * way: only the form has the key that makes it safe to send again.
  * @param {{title: string, onClose: () => void, wide?: boolean, locked?: boolean}} props `locked` ignores Escape
  */
 export function Dialog({ title, onClose, wide = false, locked = false, children }) {
   const element = useRef(null);
   const leaving = useRef(false);
+  const sending = useStore(underWay).count > 0;
+  const held = locked || sending;
   const [id] = useState(() => `dialog-${(made += 1)}`);
   useLayoutEffect(() => {
     const dialog = element.current;
@@ -31,16 +35,16 @@ export function Dialog({ title, onClose, wide = false, locked = false, children 
   }, []);
   const cancel = (event) => {
     event.preventDefault();
-    if (!locked) onClose();
+    if (!held) onClose();
   };
-  // A second Escape closes a dialog even if `cancel` was prevented, so a locked dialog swallows the key. If the element
+  // A second Escape closes a dialog even if `cancel` was prevented, so a held dialog swallows the key. If the element
   // closes in any other way, the component closes with it.
-  const keys = (event) => locked && event.key === 'Escape' && event.preventDefault();
+  const keys = (event) => held && event.key === 'Escape' && event.preventDefault();
   const closed = () => !leaving.current && onClose();
   return html`<dialog ref=${element} class=${wide ? 'dialog dialog-wide' : 'dialog'} aria-labelledby=${id} onCancel=${cancel} onKeyDown=${keys} onClose=${closed}>
     <header class="dialog-head">
       <h2 id=${id} dir="auto">${title}</h2>
-      ${!locked && html`<button type="button" class="icon-button" aria-label="Close" onClick=${onClose}>×</button>`}
+      ${!locked && html`<button type="button" class="icon-button" aria-label="Close" disabled=${sending} onClick=${onClose}>×</button>`}
     </header>
     <div class="dialog-body">${children}</div>
   </dialog>`;

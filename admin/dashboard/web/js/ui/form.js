@@ -5,7 +5,11 @@
 import { createContext, html, useContext, useEffect, useRef, useState } from '../html.js';
 import { Exact } from '../api.js';
 import { typedAmount } from '../money.js';
+import { underWay } from '../once.js';
+import { session } from '../session.js';
+import { useStore } from '../store.js';
 import { Button } from './button.js';
+import { say } from './live.js';
 
 const Context = createContext({ id: 'form', errors: {} });
 /** Error codes of requests that a larger plan would allow. */
@@ -30,6 +34,7 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
   const element = useRef(null);
   const [id] = useState(() => `form-${(made += 1)}`);
   const [state, setState] = useState({ errors: {}, general: null, busy: false });
+  const sending = useStore(underWay).count > 0;
   // The browser's autofocus works only once for each document, and logs a warning after that.
   useEffect(() => {
     element.current?.querySelector('[data-first]')?.focus();
@@ -45,11 +50,14 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
     event.preventDefault();
     if (state.busy) return;
     setState((old) => ({ ...old, errors: {}, busy: true, general: null }));
+    const userId = session.get().user?.id;
     let outcome = { errors: {}, general: null, upgrade: false, busy: false };
     try {
       await onSubmit(read(element.current));
     } catch (error) {
       outcome = { ...outcome, ...complaint(error, names, element.current) };
+      // The person has left the page. Somebody else who has signed in since then must not see the message.
+      if (!element.current && session.get().user?.id === userId) say(error.leftMessage ?? error.message, 'error');
     }
     if (element.current) setState(outcome);
   };
@@ -59,7 +67,7 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
       ${state.general && html`<div class="alert alert-error" role="alert"><p dir="auto">${state.general}</p>
         ${state.upgrade && html`<p><a href="#/plan">See the plans</a></p>`}</div>`}
       <div class="actions">
-        ${onCancel && html`<${Button} onClick=${onCancel}>Cancel<//>`}
+        ${onCancel && html`<${Button} off=${sending} onClick=${onCancel}>Cancel<//>`}
         <${Button} type="submit" kind=${kind} busy=${state.busy}>${action}<//>
       </div>
     </form>
