@@ -16,8 +16,10 @@ import { Plans } from './plan/plans.js';
 export default function Plan({ query }) {
   const load = useLoad((signal) => get('/account', {}, { signal }), []);
   const choose = async (name) => {
-    const text = 'It takes effect with the next call or request. A smaller plan can deny keys, agents and spend beyond its limits.';
-    if (!(await confirm({ title: `Change the plan to ${plainWord(name)}?`, text, action: 'Change plan', danger: false }))) return;
+    // Without self-service, users can choose smaller plans only.
+    const final = !load.data.selfServicePlans;
+    const text = `It takes effect with the next call or request. A smaller plan can deny keys, agents and spend beyond its limits.${final ? ' Only the operator can move it back.' : ''}`;
+    if (!(await confirm({ title: `Change the plan to ${plainWord(name)}?`, text, action: 'Change plan', danger: final }))) return;
     load.set(await post('/account/plan', { plan: name }));
     say(`The plan is ${plainWord(name)} now.`);
   };
