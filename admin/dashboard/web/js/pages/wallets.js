@@ -61,7 +61,7 @@ function columns(wallets) {
 
 function Tiles({ all, pending }) {
   const { user_wallet: own, totals } = all;
-  return html`<div class="tiles">
+  return html`<div class="tiles tiles-exact">
     <section class="tile" aria-label="Account wallet"><h2><a href=${href('/wallets', own.walletId)}>Account wallet</a></h2>
       <p class="tile-value num"><${Money} of=${own.usdc} /></p>
       <p class="hint">wallet ${own.walletId}${nanos(own.usdcPending) > 0n && html`, <${Money} of=${own.usdcPending} /> pending`}</p></section>
