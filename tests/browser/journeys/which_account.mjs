@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { PERIOD_MS, codeAt, turnOnFactor } from '../kit/authenticator.mjs';
 import { play } from '../kit/journey.mjs';
+import { Person } from '../kit/person.mjs';
 import { account, ask } from '../kit/stage.mjs';
 import { worker } from '../kit/fixture.mjs';
 
@@ -106,6 +107,22 @@ await play(async (journey) => {
     }, JSON.stringify({ email: acme.users.owner.email, password: acme.users.owner.password }));
     await desk.sees(acme.users.owner.email);
     await desk.misses(desk.dialog());
+  });
+
+  await journey.step('who signs out in one window is signed out in the other, before that shows anything more', async () => {
+    const desk = await arrive('Ada with two windows', '/wallets');
+    await choose(desk, twin);
+    await desk.heading('Wallets');
+    const other = new Person('the other window', desk.context, await desk.context.newPage(), desk.watch, journey);
+    await other.open('/');
+    await other.heading('Overview');
+    desk.expect(401, '/api/user/me');
+    await other.press('Sign out');
+    await other.heading('Sign in');
+    await desk.heading('Sign in');
+    await desk.signIn(acme.users.owner);
+    await desk.heading('Wallets');
+    await desk.sees(acme.users.owner.email);
   });
 
   await journey.step('an address with one account is asked nothing more', async () => {

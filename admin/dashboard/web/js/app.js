@@ -4,7 +4,7 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from './html.js';
 import { get, post } from './api.js';
 import { forget } from './back.js';
-import { session, setMode, signedOut, useSession, may } from './session.js';
+import { endSession, session, setMode, useSession, may } from './session.js';
 import { go, usePlace } from './router.js';
 import { NAV } from './routes.js';
 import { Page } from './page.js';
@@ -153,8 +153,7 @@ function Who() {
         return;
       }
     }
-    signedOut();
-    session.set({ wanted: null });
+    endSession();
   };
   return html`<div class="who">
     <p class="who-account"><${Name} of=${account.name} /></p>

@@ -3,7 +3,7 @@
  */
 import { html, render } from './html.js';
 import { ApiError, askWho, get, unreachable } from './api.js';
-import { ENDED, session, signedIn, signedOut } from './session.js';
+import { ENDED, onOtherTab, session, signedIn, signedOut } from './session.js';
 import { App } from './app.js';
 import { setRoutes } from './router.js';
 import { ROUTES } from './routes.js';
@@ -25,10 +25,12 @@ async function start() {
   }
 }
 
-// All tabs share the cookie. Another person may have signed in meanwhile, so a tab that becomes visible loads the
-// session.
+// All tabs share the cookie. A tab loads the session when somebody has signed in or out in another one, and when it
+// becomes visible: the browser may have dropped the message of a suspended tab.
+const askAgain = () => session.get().status === 'in' && askWho();
+onOtherTab(askAgain);
 document.addEventListener('visibilitychange', () => {
-  if (document.visibilityState === 'visible' && session.get().status === 'in') askWho();
+  if (document.visibilityState === 'visible') askAgain();
 });
 
 setRoutes(ROUTES);

@@ -28,10 +28,22 @@ export const session = store({
 /** Subscribes the component to the session. */
 export const useSession = () => useStore(session);
 
-/** Starts the session from the answer of login, me, accept or password reset. */
+/** Tells the other tabs of this browser, which share the cookie, that somebody has signed in or out. */
+const tabs = new BroadcastChannel('tollgate.session');
+
+/** Calls `handle` when somebody has signed in or out in another tab. */
+export const onOtherTab = (handle) => tabs.addEventListener('message', handle);
+
+/** Takes over the session from the answer of login, me, accept or password reset. */
 export function signedIn(answer) {
   const { user, account } = answer;
   session.set({ status: 'in', user, account, session: answer.session ?? null, csrfToken: answer.csrfToken, error: null, reason: null });
+}
+
+/** Takes over a session that began in this tab. */
+export function startSession(answer) {
+  signedIn(answer);
+  tabs.postMessage('in');
 }
 
 /** Message for a user whose session ended while they worked. */
@@ -40,6 +52,12 @@ export const ENDED = 'Your session has ended. Sign in again to go on where you w
 /** Clears the session. After the next sign-in the page `wanted` opens; the sign-in page shows `reason`. */
 export function signedOut(wanted = null, reason = null) {
   session.set({ status: 'out', user: null, account: null, session: null, csrfToken: null, place: null, wanted, error: null, reason });
+}
+
+/** Clears the session that the user ended in this tab. */
+export function endSession() {
+  signedOut();
+  tabs.postMessage('out');
 }
 
 /** @param {'live'|'test'} mode */

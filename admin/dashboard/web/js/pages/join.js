@@ -5,7 +5,7 @@ import { html } from '../html.js';
 import { post } from '../api.js';
 import { useLoad } from '../load.js';
 import { go } from '../router.js';
-import { session, signedIn } from '../session.js';
+import { session, startSession } from '../session.js';
 import { FieldError, Form, TextField } from '../ui/form.js';
 import { OpenPage } from '../ui/open.js';
 import { Skeleton } from '../ui/state.js';
@@ -30,7 +30,7 @@ export default function Join({ params }) {
     if (password !== again) throw new FieldError('again', 'The two passwords differ.');
     const answer = await post('/api/user/invitations/accept', { token: params.token, password });
     session.set({ wanted: null });
-    signedIn(answer);
+    startSession(answer);
     go('#/');
   };
   return html`<${OpenPage} title=${`Join ${accountName}`} lead=${`You are invited as ${role}. ${ROLES[role] ?? ''}`}>

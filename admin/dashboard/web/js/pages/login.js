@@ -4,7 +4,7 @@
  */
 import { html, useState } from '../html.js';
 import { ApiError, post } from '../api.js';
-import { signedIn, useSession } from '../session.js';
+import { startSession, useSession } from '../session.js';
 import { Form, SelectField, TextField } from '../ui/form.js';
 import { OpenPage } from '../ui/open.js';
 import { SecondFactor, plainLock } from '../ui/second-factor.js';
@@ -15,7 +15,7 @@ export default function Login() {
   const [choice, setChoice] = useState(null);
   const attempt = async (body) => {
     try {
-      signedIn(await post('/api/user/login', body));
+      startSession(await post('/api/user/login', body));
     } catch (error) {
       if (error.code === 'ACCOUNT_REQUIRED') setChoice({ body, accounts: error.body.accounts });
       else if (error.code === 'TOTP_REQUIRED') setFirst(body);
@@ -28,7 +28,7 @@ export default function Login() {
     setFirst(null);
     setChoice(null);
   };
-  const code = async (totp) => signedIn(await post('/api/user/login', { ...first, totp }));
+  const code = async (totp) => startSession(await post('/api/user/login', { ...first, totp }));
   if (!first && choice) {
     // Accounts can have equal names: the end of the id distinguishes them.
     const options = choice.accounts.map(({ id, name }) => [id, `${name} (${id.slice(-6)})`]);

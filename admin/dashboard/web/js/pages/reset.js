@@ -6,7 +6,7 @@ import { html, useState } from '../html.js';
 import { post } from '../api.js';
 import { useLoad } from '../load.js';
 import { go } from '../router.js';
-import { session, signedIn } from '../session.js';
+import { session, startSession } from '../session.js';
 import { FieldError, Form, TextField, UserName } from '../ui/form.js';
 import { OpenPage } from '../ui/open.js';
 import { SecondFactor, plainLock } from '../ui/second-factor.js';
@@ -26,7 +26,7 @@ export default function Reset({ params }) {
   const save = async (newPassword, totp) => {
     const answer = await post('/api/user/password/reset', { token: params.token, newPassword, ...(totp ? { totp } : {}) });
     session.set({ wanted: null });
-    signedIn(answer);
+    startSession(answer);
     go('#/');
   };
   if (chosen) {
