@@ -3,6 +3,7 @@
  */
 import { html, useEffect } from '../html.js';
 import { place } from '../router.js';
+import { session } from '../session.js';
 import { store, useStore } from '../store.js';
 
 /** Display time of a result. A failure stays until the user dismisses it or opens the second page after it. */
@@ -28,6 +29,13 @@ place.watch(({ entry }) => {
   const { list } = toasts.get();
   const kept = list.filter((toast) => toast.tone !== 'error' || entry - toast.entry < 2);
   if (kept.length < list.length) toasts.set({ list: kept });
+});
+
+// The next user of this browser must not see the results of the previous one.
+let userId;
+session.watch(({ user }) => {
+  if (userId && userId !== user?.id) toasts.set({ list: [] });
+  userId = user?.id;
 });
 
 function dismiss(id) {
