@@ -63,6 +63,8 @@ await play(async (journey) => {
     await phone.look('ended');
     await phone.signIn(owner);
     await phone.heading('Wallets');
+    await phone.page.goBack();
+    await phone.heading('Agents');
   });
 
   await journey.step('signing out ends it, for the back button as well', async () => {

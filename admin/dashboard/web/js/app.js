@@ -5,7 +5,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from './html.js';
 import { get, post } from './api.js';
 import { forget } from './back.js';
 import { endSession, session, setMode, useSession, may } from './session.js';
-import { go, usePlace } from './router.js';
+import { go, redirect, usePlace } from './router.js';
 import { NAV } from './routes.js';
 import { Page } from './page.js';
 import { Button } from './ui/button.js';
@@ -26,8 +26,8 @@ export function App({ start }) {
     document.documentElement.dataset.mode = status === 'in' ? mode : 'live';
   }, [status, mode]);
   useEffect(() => {
-    if (status === 'out' && !route?.open) go('#/login');
-    if (status === 'in' && path === '/login') go(wanted && !wanted.startsWith('#/login') ? wanted : '#/');
+    if (status === 'out' && !route?.open) redirect('#/login');
+    if (status === 'in' && path === '/login') redirect(wanted && !wanted.startsWith('#/login') ? wanted : '#/');
   }, [status, path]);
   useEffect(() => {
     if (status === 'in' && !place) learnPlace();

@@ -75,6 +75,11 @@ export function go(address) {
   location.hash = address;
 }
 
+/** The same in place of the current entry of the history, for redirects: Back would only lead to the next redirect. */
+export function redirect(address) {
+  location.replace(address);
+}
+
 /** Changes the query of the current page (filters, tabs, pages) without a new entry in the history. */
 export function setQuery(change) {
   const { path, query } = place.get();
