@@ -23,10 +23,12 @@ pub enum CannotStart {
 impl CannotStart {
     /// Classifies an error of a path or address in the settings. One that cannot be used is an invalid setting.
     pub fn from_io(named: &str, error: &io::Error) -> Self {
-        use io::ErrorKind::{InvalidInput, NotADirectory, NotFound, PermissionDenied};
+        use io::ErrorKind::{AlreadyExists, InvalidInput, NotADirectory, NotFound, PermissionDenied};
         let text = format!("{named}: {error}");
         match error.kind() {
-            InvalidInput | NotADirectory | NotFound | PermissionDenied => Self::Settings(BadSettings(text)),
+            AlreadyExists | InvalidInput | NotADirectory | NotFound | PermissionDenied => {
+                Self::Settings(BadSettings(text))
+            }
             _ => Self::Temporary(text),
         }
     }
@@ -56,6 +58,7 @@ mod tests {
             (ErrorKind::Other, false),
             (ErrorKind::PermissionDenied, true),
             (ErrorKind::NotADirectory, true),
+            (ErrorKind::AlreadyExists, true), // a file in place of the directory
         ] {
             let cannot = CannotStart::from_io("proxy.data_dir /x", &kind.into());
             assert_eq!(matches!(cannot, CannotStart::Settings(_)), is_wrong, "{kind:?}");
