@@ -26,7 +26,8 @@ impl Archive {
         }
     }
 
-    /// Like [`require_own`](Self::require_own), but changes nothing: of a store that knows no archive, any one is right.
+    /// Like [`require_own`](Self::require_own), but changes nothing: of a store that knows no archive, any one is
+    /// right.
     ///
     /// # Errors
     /// [`StoreError::ArchiveUnavailable`] if it is another one, or could not be read.
