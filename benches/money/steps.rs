@@ -70,6 +70,14 @@ impl Step {
             Self::Release => "escrow release",
         }
     }
+
+    /// Scripts of one call. The number of an escrow is drawn first.
+    pub const fn scripts(self) -> u64 {
+        match self {
+            Self::Create => 2,
+            _ => 1,
+        }
+    }
 }
 
 /// Calls the scripts.

@@ -107,6 +107,9 @@ impl RedisCluster {
                 "yes",
                 "--cluster-port",
                 &bus,
+                // A replica that was cut off takes over however long a busy machine needs until its master is killed.
+                "--cluster-replica-validity-factor",
+                "0",
                 "--cluster-node-timeout",
                 PATIENCE_MS,
             ];
