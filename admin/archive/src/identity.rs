@@ -16,13 +16,9 @@ impl Archive {
     /// [`StoreError::ArchiveUnavailable`] if it is another one, or could not be read.
     pub async fn require_own(&self, store: &Store) -> Result<(), StoreError> {
         let found = self.id().await?;
-        let expected = match archive_id::read(store).await? {
-            Some(expected) => expected,
-            None => return self.adopt(store, found).await,
-        };
-        match found {
-            Some(id) if id == expected => Ok(()),
-            _ => Err(another(&expected)),
+        match archive_id::read(store).await? {
+            Some(expected) => require_same(found, &expected),
+            None => self.adopt(store, found).await,
         }
     }
 
@@ -32,12 +28,9 @@ impl Archive {
     /// # Errors
     /// [`StoreError::ArchiveUnavailable`] if it is another one, or could not be read.
     pub async fn check_own(&self, store: &Store) -> Result<(), StoreError> {
-        let Some(expected) = archive_id::read(store).await? else {
-            return Ok(());
-        };
-        match self.id().await? {
-            Some(id) if id == expected => Ok(()),
-            _ => Err(another(&expected)),
+        match archive_id::read(store).await? {
+            Some(expected) => require_same(self.id().await?, &expected),
+            None => Ok(()),
         }
     }
 
@@ -66,6 +59,13 @@ impl Archive {
         let id = archive_id::for_new_archive(store).await?;
         self.settle(PATH, format!("{id}\n").as_bytes()).await?;
         Ok(id)
+    }
+}
+
+fn require_same(found: Option<String>, expected: &str) -> Result<(), StoreError> {
+    match found {
+        Some(id) if id == expected => Ok(()),
+        _ => Err(another(expected)),
     }
 }
 

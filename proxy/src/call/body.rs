@@ -4,8 +4,8 @@ use super::rejection::Rejection;
 use crate::buffer_budget::{BufferBudget, Reservation, SMALL_BYTES};
 use crate::key_owners::known_key::KnownKey;
 use crate::reply::refusal::{Refusal, RefusalKind};
+use crate::upstream::headers::head_length;
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, ErrorType};
@@ -97,6 +97,7 @@ impl BodyReader {
         DeclaredLength(declared): DeclaredLength,
         key: &KnownKey,
     ) -> Result<BufferedBody, Rejection> {
+        // The head lives as long as its body, so its memory counts too.
         let head = head_length(&session.req_header().headers);
         let mut reservation = Reservation::new(Arc::clone(&self.budget), Arc::clone(&key.usage));
         let mut first_piece = Bytes::new();
@@ -194,15 +195,6 @@ fn too_many_pieces() -> Rejection {
 
 fn incomplete(message: &str) -> Rejection {
     Refusal::new(RefusalKind::RequestTimeout, message).into()
-}
-
-/// Returns the length of the names and values of a head, in bytes. The head lives as long as its body, so its memory
-/// counts too.
-fn head_length(headers: &HeaderMap) -> usize {
-    let lines = headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len());
-    lines.sum()
 }
 
 /// Returns the number of bytes to reserve after `length` were received: twice as many, so that a body of unknown length

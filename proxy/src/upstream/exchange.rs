@@ -2,7 +2,7 @@
 
 use super::client::{Deadlines, Upstream};
 use super::failure::{BreakOff, NoAnswer, UpstreamFailure, bad_answer, lost};
-use super::headers::AuthorizedHeaders;
+use super::headers::{AuthorizedHeaders, head_length};
 use super::open::OpenExchange;
 use super::stream::AnswerStream;
 use super::whole_answer::ReceivedAnswer;
@@ -164,21 +164,13 @@ async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap),
             {
                 return Err(bad_answer("its body has an unknown transfer coding"));
             }
-            if bytes_of(&head.headers) > HEADERS_BYTES_MAX {
+            if head_length(&head.headers) > HEADERS_BYTES_MAX {
                 return Err(bad_answer("its head is too long"));
             }
             return Ok((head.status, with_room(&head.headers)));
         }
     }
     Err(bad_answer("it sent too many interim answers"))
-}
-
-/// Returns the length of names and values.
-fn bytes_of(headers: &HeaderMap) -> usize {
-    let lengths = headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len());
-    lengths.sum()
 }
 
 /// Copies the headers of an answer, with room for those added on the way to the caller: a map that grows is rebuilt.

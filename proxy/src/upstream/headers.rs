@@ -206,6 +206,14 @@ const ABOUT_THE_HOST: [&str; 6] = [
     "strict-transport-security",
 ];
 
+/// Returns the length of the names and values of a head, in bytes.
+pub fn head_length(headers: &HeaderMap) -> usize {
+    let lines = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len());
+    lines.sum()
+}
+
 /// Removes headers that must not reach the caller from the provider's answer.
 pub fn clean_response(headers: &mut HeaderMap) {
     let nominated = nominated(headers);

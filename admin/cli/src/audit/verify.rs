@@ -146,7 +146,7 @@ impl VerifyArgs {
         both: u64,
         verdict: &mut Verdict,
     ) -> Result<(), CommandFailure> {
-        let archive = context.own_archive().await?;
+        let archive = Archive::from_settings(&context.settings.audit)?;
         let trail = Trail::new(&context.store, &archive, self.trail_args.realm());
         if both <= self.after {
             return Ok(());
