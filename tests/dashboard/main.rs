@@ -14,6 +14,9 @@ const HTML: &str = "export const html = () => null;\nexport const useEffect = ()
 const API: &str = "let made = 0;\nexport const sent = [];\nexport const answers = [];\nexport const newIdempotencyKey = () => `key-${made += 1}`;\n\
      export const post = async (_path, _body, { idempotencyKey }) => { sent.push(idempotencyKey); return answers.shift()(); };\n";
 
+/// Stands in for the signed-in user, whom the checks can change.
+const SESSION: &str = "export const user = { id: 'usr_1' };\nexport const session = { get: () => ({ user }) };\n";
+
 /// Runs `checks` beside these modules of the dashboard and the files of `others`.
 fn run(checks: &str, modules: &[&str], others: &[(&str, &str)]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -50,8 +53,8 @@ fn amounts_are_read_shown_and_typed_exactly() {
 fn a_change_keeps_its_idempotency_key_until_its_outcome_is_known() {
     run(
         "once.mjs",
-        &["once.js", "time.js"],
-        &[("html.js", HTML), ("api.js", API)],
+        &["once.js", "store.js", "time.js"],
+        &[("html.js", HTML), ("api.js", API), ("session.js", SESSION)],
     );
 }
 

@@ -2,7 +2,8 @@
 // "checked".
 import assert from 'node:assert/strict';
 import { answers, sent } from './api.js';
-import { useOnce } from './once.js';
+import { underWay, useOnce } from './once.js';
+import { user } from './session.js';
 import { duration, relative, shortHour } from './time.js';
 
 const send = useOnce();
@@ -65,6 +66,18 @@ for (const status of [400, 402, 403, 409, 422, 429]) {
 assert.equal(await failing(taken), taken.message);
 await succeed();
 assert.ok(!kept());
+
+// Nothing is sent for another user than the one of the form.
+const before = sent.length;
+user.id = 'usr_2';
+await assert.rejects(send('/wallet/transfer', {}), /Another user has signed in in this browser: nothing was sent/);
+assert.equal(sent.length, before);
+user.id = 'usr_1';
+await succeed();
+// While a request has no answer it counts as under way; afterwards it does not, whatever the answer was.
+answers.push(() => assert.equal(underWay.get().count, 1));
+await send('/wallet/transfer', {});
+assert.equal(underWay.get().count, 0);
 
 // A day ago is not yesterday: that may be two days of the calendar.
 const now = Date.parse('2026-11-21T08:00:00Z');

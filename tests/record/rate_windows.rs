@@ -12,7 +12,7 @@ const LIMIT: u64 = 10;
 /// Denials that have a record each.
 const OWN: usize = 10;
 /// Length of a minute in these tests, in ms: longer than all calls of one take.
-const WINDOW_MS: &str = "8000";
+const WINDOW_MS: &str = "20000";
 
 async fn lines(fixture: &RecordFixture, client: &Client) -> Vec<String> {
     let key = client.account.keys.live().audit();

@@ -132,10 +132,14 @@ async fn different_secrets_at_once_follow_one_another() {
 #[tokio::test]
 async fn a_change_that_loses_every_race_is_a_503() {
     const ATTEMPTS: usize = 8;
+    // The gates hold the requests to the store back for as long as the test needs.
+    const PATIENCE_MS: &str = "90000";
     let redis = Redis::start();
     let wire = Wire::to_port(redis.port());
     let fixture = Fixture::start_with(redis, |options| {
-        quick(options).env("TOLLGATE_STORE__URL", wire.redis_url())
+        quick(options)
+            .env("TOLLGATE_STORE__URL", wire.redis_url())
+            .env("TOLLGATE_STORE__TIMEOUT_MS", PATIENCE_MS)
     })
     .await;
     let owner = fixture.owner().await;

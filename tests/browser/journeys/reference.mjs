@@ -5,7 +5,7 @@ import { plan } from '../kit/stage.mjs';
 
 /** Its some hundred operations and schemas are alike, and axe-core takes a minute for all of them: one of so many
     stands for the rest. */
-const EACH = 12;
+const EACH = 30;
 
 await play(async (journey) => {
   await journey.step('a few of its operations and schemas', async () => {
