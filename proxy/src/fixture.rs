@@ -30,6 +30,7 @@ use std::time::Duration;
 use store::Store;
 use store::call::authorize::{AUTHORIZE, KnownAccount};
 use store::call::hold::{AsOf, HoldName};
+use store::command_rights::REFUSED_COMMANDS;
 use store::keys::STORE;
 use store::lookup::VirtualKeyOwner;
 use store::script::Script;
@@ -145,6 +146,7 @@ fn default_reply(command: &[String]) -> StoreReaction {
         ("HGETALL", STORE) => record(EPOCH),
         ("INFO", _) => info(0),
         ("GET", _) => StoreReaction::Raw("$-1\r\n".to_owned()),
+        ("EVAL", source) if source == REFUSED_COMMANDS.source() => text(""),
         ("EVALSHA" | "EVAL", _) => {
             StoreReaction::Raw("-ERR nothing was said about this script\r\n".to_owned())
         }

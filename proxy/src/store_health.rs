@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use store::Store;
+use store::command_rights::Program;
 use store::lost_connections::LostConnections;
 use store::sanity::{self, MasterKeyCheck, StoreRecord, UntrustedStore};
 use store::write_refusal::SteadyRefusal;
@@ -124,7 +125,7 @@ impl EdgeStoreHealth {
             return !self.is_untrusted.load(Ordering::Acquire);
         }
         let lost_connections = LostConnections::count();
-        let checked = sanity::check(&self.store).await;
+        let checked = sanity::check(&self.store, Program::Edge).await;
         let has_passed = self.apply(checked, Some(lost_connections));
         if !has_passed {
             self.failed_checks.fetch_add(1, Ordering::AcqRel);
@@ -325,7 +326,7 @@ impl EdgeStoreHealth {
     pub async fn check(&self) {
         let is_known = self.record.load().is_some();
         let lost_connections = LostConnections::count();
-        let checked = sanity::check(&self.store).await;
+        let checked = sanity::check(&self.store, Program::Edge).await;
         let is_away = self.store.is_cluster() && is_known && is_unreachable(&checked);
         if is_away && self.store.is_partly_there().await {
             // Calls of accounts on the other nodes can be decided, even without the node of the ledger's record.

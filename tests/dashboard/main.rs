@@ -15,7 +15,8 @@ const API: &str = "let made = 0;\nexport const sent = [];\nexport const answers 
      export const post = async (_path, _body, { idempotencyKey }) => { sent.push(idempotencyKey); return answers.shift()(); };\n";
 
 /// Stands in for the signed-in user, whom the checks can change.
-const SESSION: &str = "export const user = { id: 'usr_1' };\nexport const session = { get: () => ({ user }) };\n";
+const SESSION: &str =
+    "export const user = { id: 'usr_1' };\nexport const session = { get: () => ({ user }) };\n";
 
 /// Runs `checks` beside these modules of the dashboard and the files of `others`.
 fn run(checks: &str, modules: &[&str], others: &[(&str, &str)]) {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
-use store::script;
+use store::command_rights::Program;
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -49,14 +49,6 @@ fn granted(user: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Commands that a script calls.
-fn called(source: &str) -> BTreeSet<String> {
-    let calls = source.split("call('").skip(1);
-    calls
-        .map(|rest| rest.split('\'').next().unwrap().to_lowercase())
-        .collect()
-}
-
 /// The words in capitals in quotes of all sources below a folder.
 fn words_in_capitals(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -84,11 +76,7 @@ fn the_rights_are_those_of_the_code() {
     let installation = Installation::start();
     let mut code = BTreeSet::new();
     words_in_capitals(&path("shared/store/src"), &mut code);
-    code.extend(
-        script::all::all()
-            .iter()
-            .flat_map(|script| called(script.source())),
-    );
+    code.extend(Program::Management.commands());
     code.retain(|word| known_word(&installation, word));
     let operator: BTreeSet<String> = granted("tollgate-operator");
     let given: BTreeSet<String> = operator
@@ -113,15 +101,7 @@ fn the_rights_are_those_of_the_code() {
     );
     assert!(admin.is_subset(&operator));
 
-    // The edge runs four scripts.
-    let mut edge: BTreeSet<String> = ["authorize", "extend", "settle", "void"]
-        .iter()
-        .flat_map(|name| {
-            let all = script::all::all();
-            let script = all.iter().find(|script| script.name() == *name).unwrap();
-            called(script.source())
-        })
-        .collect();
+    let mut edge = Program::Edge.commands();
     edge.extend(["get", "hget", "hgetall", "info"].map(str::to_owned));
     edge.extend(CLIENTS.map(str::to_owned));
     assert_eq!(granted("tollgate-edge"), edge);
@@ -390,9 +370,62 @@ async fn a_management_server_with_the_user_of_an_edge_is_not_ready() {
     let admin = Admin::start(options);
     eventually("the missing rights", SOON, async || {
         let (status, text) = admin.ops("/readyz")?;
-        (status == 503 && text.contains("NOPERM")).then_some(())
+        (status == 503 && text.contains("the user of another program")).then_some(())
     })
     .await;
+}
+
+/// A server lets the script of a user who lacks one command run until that command, and keeps what it wrote before. So
+/// nothing is begun as such a user, and everything goes on once it has the command.
+#[tokio::test]
+async fn no_script_is_begun_as_a_user_who_lacks_one_of_its_commands() {
+    const LACKING: &str = "rpush";
+    let installation = Installation::start();
+    let (edge, admin) = (installation.edge(), installation.admin());
+    let tenant = installation.settle(&edge, &admin).await;
+    let deposit = words("deposit --wallet user --amount 50 --reference r1 --account");
+    let deposit = [&deposit[..], &[tenant.account.as_str()]].concat();
+    let set_users = |right: &str| {
+        for user in ["edge", "admin", "operator"] {
+            let user = format!("tollgate-{user}");
+            let _: String =
+                installation
+                    .redis()
+                    .command(&["ACL", "SETUSER", &user, &format!("{right}{LACKING}")]);
+        }
+    };
+    let became = async |expected: u16| {
+        eventually("both know it", SOON, async || {
+            let answers = [edge.ops("/readyz")?, admin.ops("/readyz")?];
+            let both = answers
+                .iter()
+                .all(|(status, text)| *status == expected && (expected == 200 || text.contains(LACKING)));
+            both.then_some(())
+        })
+        .await;
+    };
+
+    set_users("-");
+    became(503).await;
+    for _ in 0..3 {
+        let refused = installation.cli.json_exit(&deposit, 1);
+        assert_eq!(refused["code"], "STORE_LACKS_RIGHTS", "{refused}");
+    }
+    assert_eq!(tenant.caller.chat(body()).await.status, 503);
+    assert_eq!(installation.upstream.requests().len(), 0);
+    let transfer = json!({ "from": "user", "to": "bot", "amount": 20 });
+    let reply = tenant.manager.post("/v1/wallet/transfer", transfer.clone()).await;
+    assert_eq!(reply.status, 503, "{reply:?}");
+
+    set_users("+");
+    became(200).await;
+    assert!(installation.cli.json(&deposit)["transactionId"].is_string());
+    ok(&tenant.manager.post("/v1/wallet/transfer", transfer).await, 200);
+    assert_eq!(tenant.caller.chat(body()).await.status, 200);
+    let wallets = ok(&tenant.manager.get("/api/v1/wallet").await, 200);
+    assert_eq!(wallets["user_wallet"]["usdc"], 30, "{wallets}");
+    let checked = installation.cli.json(&["ledger", "check"]);
+    assert_eq!(checked["violations"], json!([]), "{checked}");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use archive::Archive;
 use settings::Settings;
 use store::Store;
 use store::account::Account;
+use store::command_rights::Program;
 use store::sanity::{self, StoreRecord};
 use tokio::runtime::{Builder, Runtime};
 
@@ -21,7 +22,7 @@ impl CommandContext {
     /// it before accepting it.
     pub(super) async fn open(settings: Settings) -> Result<Self, CommandFailure> {
         let store = open_store(&settings)?;
-        let record = sanity::examine(&store).await?;
+        let record = sanity::examine(&store, Program::Management).await?;
         Ok(Self {
             settings,
             store,

@@ -182,6 +182,7 @@ impl From<UntrustedStore> for CommandFailure {
                 Self::refused("STORE_CLOCK", error.to_string())
             }
             UntrustedStore::RejectedWrites(_) => Self::refused("STORE_LOST_WRITES", error.to_string()),
+            UntrustedStore::LacksRights { .. } => Self::refused("STORE_LACKS_RIGHTS", error.to_string()),
             _ => Self::refused("STORE_UNFIT", error.to_string()),
         }
     }

@@ -13,6 +13,7 @@ use store::account::script as account;
 use store::account::{Account, refused};
 use store::audit::OPERATOR;
 use store::audit::checkpoint_key;
+use store::command_rights::Program;
 use store::durability::DurabilityStatus;
 use store::sanity;
 
@@ -38,9 +39,9 @@ pub(super) enum StoreCommand {
 /// Initialises the store.
 pub(super) async fn init(settings: &Settings) -> Result<Report, CommandFailure> {
     let store = open_store(settings)?;
-    let before = sanity::examine(&store).await.is_ok();
+    let before = sanity::examine(&store, Program::Management).await.is_ok();
     sanity::init(&store, &iso_from_ms(now_ms())).await?;
-    let record = sanity::check(&store).await?;
+    let record = sanity::check(&store, Program::Management).await?;
     if let Ok(keyring) = settings.keyring() {
         // Without a master key the key is created later, when a checkpoint is first signed.
         checkpoint_key::key(&store, &keyring)

@@ -7,12 +7,11 @@ use arc_swap::ArcSwap;
 use crypto::seal::{Keyring, SealError, SealOwner};
 use secrecy::SecretString;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use store::account::Account;
+use store::Store;
+use store::command_rights::Program;
 use store::lost_connections::LostConnections;
 use store::sanity::{self, MasterKeyCheck, StoreRecord, UntrustedStore, WrongMasterKey};
 use store::write_refusal::{SteadyRefusal, WriteRefusalCode};
-use store::{Store, StoreError};
 use telemetry::error_chain;
 
 /// Why the store cannot be used now.
@@ -37,12 +36,6 @@ pub enum NotSealed {
     Failed(#[from] SealError),
 }
 
-/// Error code of a server that does not let its user send a command or see a key.
-const NOT_PERMITTED: &str = "NOPERM";
-/// Why a server with the address of another program is not ready.
-const OTHER_USER: &str = "the store does not let this user do what a management server does (NOPERM): the address names \
-                          the user of another program, or the store's users are those of an earlier version";
-
 /// Whether the store can be trusted, as last checked.
 #[derive(Debug)]
 pub struct StoreHealth {
@@ -55,8 +48,6 @@ pub struct StoreHealth {
     keyring: Option<Arc<Keyring>>,
     /// Whether the master keys do not match the store, so that no edge could open secrets that this process seals.
     master_key: MasterKeyCheck,
-    /// Missing rights of the store's user, as last checked.
-    lacks_rights: AtomicBool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +68,6 @@ impl Default for StoreHealth {
             refusal: SteadyRefusal::default(),
             keyring: None,
             master_key: MasterKeyCheck::default(),
-            lacks_rights: AtomicBool::default(),
         }
     }
 }
@@ -99,11 +89,7 @@ impl StoreHealth {
             StoreState::Trusted => refusal()
                 .filter(|refusal| refusal.code != WriteRefusalCode::OutOfMemory)
                 .map(|refusal| refusal.to_string())
-                .or_else(|| self.master_key.last().err().map(|error| error.to_string()))
-                .or_else(|| {
-                    let lacks = self.lacks_rights.load(Ordering::Acquire);
-                    lacks.then(|| OTHER_USER.to_owned())
-                }),
+                .or_else(|| self.master_key.last().err().map(|error| error.to_string())),
             StoreState::Unreachable(reason) | StoreState::Untrusted(reason) => Some(reason.clone()),
         }
     }
@@ -139,7 +125,7 @@ impl StoreHealth {
     /// [`UntrustedStore`] if it does not reply, or cannot be trusted.
     pub async fn check(&self, store: &Store) -> Result<StoreRecord, UntrustedStore> {
         let lost_connections = LostConnections::count();
-        let outcome = sanity::check(store).await;
+        let outcome = sanity::check(store, Program::Management).await;
         if self.update(outcome.as_ref().map(|_| ())) {
             self.lost_connections.record_passed(lost_connections);
         }
@@ -148,22 +134,6 @@ impl StoreHealth {
             self.check_master_key(record);
         }
         outcome
-    }
-
-    /// Checks the rights of the store's user by a command that a management server needs and an edge may not send. Logs
-    /// a change. Rights that are missing elsewhere show in the requests and workers that need them.
-    pub async fn check_rights(&self, store: &Store) {
-        let lacks = match Account::count(store).await {
-            Ok(_) => false,
-            Err(StoreError::Refused { code, .. }) if code == NOT_PERMITTED => true,
-            Err(_) => return,
-        };
-        if self.lacks_rights.swap(lacks, Ordering::AcqRel) != lacks {
-            match lacks {
-                true => tracing::error!("{OTHER_USER}"),
-                false => tracing::info!("the store's user has all rights that a management server needs"),
-            }
-        }
     }
 
     fn check_master_key(&self, record: &StoreRecord) {

@@ -23,7 +23,6 @@ pub(super) async fn run(context: Arc<WorkerContext>, stopping: watch::Receiver<b
         if !sane {
             continue;
         }
-        context.health.check_rights(&context.store).await;
         let Ok(offers) = context.store.offers().await else {
             continue;
         };

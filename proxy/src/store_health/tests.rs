@@ -1,6 +1,6 @@
 //! Tests of the checks: when the store may be used, and when it is checked.
 
-use crate::fixture::{EPOCH, Fixture, StoreReaction, full, info, record, sealed_record};
+use crate::fixture::{EPOCH, Fixture, StoreReaction, full, info, record, sealed_record, text};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -47,6 +47,21 @@ async fn a_store_that_takes_no_writes_is_not_ready_and_may_be_used() {
         health.check().await;
     }
     assert_eq!(health.reason(), None);
+}
+
+/// The store would end a script of this user midway, and keep what it wrote before.
+#[tokio::test]
+async fn a_store_that_refuses_a_command_of_the_scripts_may_not_be_used() {
+    let fixture = Fixture::new().await;
+    let health = &fixture.health;
+    fixture.on_command(|command| (command[0] == "EVAL").then(|| text(" rpush zadd")));
+    health.check().await;
+    assert!(!health.is_ready() && !health.is_trusted().await);
+    let reason = health.reason().unwrap();
+    assert!(reason.contains("midway: rpush, zadd. The address"), "{reason}");
+    fixture.on_command(|_| None);
+    health.check().await;
+    assert!(health.is_ready() && health.is_trusted().await);
 }
 
 /// The fixture has another master key than the store.

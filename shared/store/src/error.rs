@@ -124,8 +124,7 @@ impl StoreError {
     pub fn broken_script(&self) -> Option<String> {
         match self {
             Self::NoAnswer(Some(source)) | Self::MalformedData(source) if source.code().is_some() => {
-                let said = source.to_string();
-                said.contains(IN_SCRIPT).then_some(said)
+                is_in_script(source).then(|| source.to_string())
             }
             _ => None,
         }
@@ -215,7 +214,7 @@ impl From<redis::RedisError> for StoreError {
                 Some(differs) => Self::ClockDiffers(differs),
                 None => Self::NoAnswer(Some(source)),
             },
-            Some(code) if REFUSALS.contains(&code) => Self::Refused {
+            Some(code) if REFUSALS.contains(&code) && !is_in_script(&source) => Self::Refused {
                 code: code.to_owned(),
                 source,
             },
@@ -228,6 +227,11 @@ impl From<redis::RedisError> for StoreError {
             _ => Self::NoAnswer(Some(source)),
         }
     }
+}
+
+/// Returns whether the server refused a command of a script, which had run until then.
+fn is_in_script(error: &redis::RedisError) -> bool {
+    error.to_string().contains(IN_SCRIPT)
 }
 
 /// Returns whether the reply arrived, and the library could not convert it into what the caller expects.
@@ -256,6 +260,26 @@ fn has_untrusted_certificate(error: &redis::RedisError) -> bool {
 mod tests {
     use super::*;
 
+    fn said(line: &str) -> StoreError {
+        let value = redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
+        StoreError::from(value.and_then(redis::Value::extract_error).unwrap_err())
+    }
+
+    #[test]
+    fn a_refusal_within_a_script_is_none_before_any_effect() {
+        let before = said("NOPERM this user has no permissions to run the 'evalsha' command");
+        assert!(!before.may_have_run(), "{before:?}");
+        // Since Redis 7.2 it has the same code.
+        let within = "NOPERM ACL failure in script: this user has no permissions to run the 'rpush' command script: \
+                      66e8e1309426ae52733dfe62fdcf4df76412bfb8, on @user_script:9.";
+        let error = said(within);
+        assert!(error.may_have_run(), "{error:?}");
+        assert!(
+            error.broken_script().is_some_and(|said| said.contains("rpush")),
+            "{error:?}"
+        );
+    }
+
     #[test]
     fn a_connection_that_could_not_be_made_says_why_and_sent_nothing() {
         let certificate = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
@@ -271,8 +295,7 @@ mod tests {
         );
         let refused = StoreError::from(redis::RedisError::from(password));
         assert!(matches!(refused, StoreError::NotAdmitted(_)), "{refused:?}");
-        let line = redis::parse_redis_value(b"-WRONGPASS invalid username-password pair\r\n");
-        let wrong = StoreError::from(line.and_then(redis::Value::extract_error).unwrap_err());
+        let wrong = said("WRONGPASS invalid username-password pair");
         assert!(matches!(wrong, StoreError::NotAdmitted(_)), "{wrong:?}");
         for error in [untrusted, refused, wrong] {
             assert!(!error.may_have_run() && error.is_server_failure(), "{error:?}");
@@ -284,9 +307,7 @@ mod tests {
             ),
             "no code"
         );
-        let line = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
-        let line = redis::parse_redis_value(line);
-        let wrong_type = StoreError::from(line.and_then(redis::Value::extract_error).unwrap_err());
+        let wrong_type = said("WRONGTYPE Operation against a key holding the wrong kind of value");
         let not_a_number: Result<u64, _> = redis::from_redis_value(redis::Value::BulkString(b"x".to_vec()));
         let not_a_number = StoreError::from(redis::RedisError::from(not_a_number.unwrap_err()));
         for error in [wrong_type, not_a_number] {

@@ -15,6 +15,7 @@ pub mod blocked;
 pub mod call;
 mod certificate;
 pub mod clock_difference;
+pub mod command_rights;
 pub mod connection;
 pub mod credential_attempts;
 pub mod deposit;

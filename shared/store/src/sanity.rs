@@ -3,6 +3,7 @@
 
 use crate::audit::reseal_checkpoint_key::FIELD;
 use crate::clock_difference::{self, ClockDiffers};
+use crate::command_rights::{self, Program, RefusedCommands};
 use crate::info::{field, number};
 use crate::keys::STORE;
 use crate::server_report::{self, ServerReport};
@@ -10,6 +11,7 @@ use crate::write_refusal::{SECTIONS, WriteRefusal};
 use crate::{Store, StoreError};
 use crypto::seal::Keyring;
 use crypto::virtual_key::CheckSecret;
+use futures::future::join;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -34,6 +36,18 @@ pub enum UntrustedStore {
         "a server of the store refused {0} writes of its own append-only file or of its primary (unexpected_error_replies), so it lacks them: its log says why (docs/guides/runbook.md, TollgateStoreLostWrites)"
     )]
     RejectedWrites(u64),
+    /// One of its servers refuses commands that this program's scripts call.
+    #[error(
+        "{server} refuses to the store's user what scripts of this program call, and would end them midway: {commands}. \
+         The address names the user of another program, or the users are those of another version \
+         (deploy/redis/users.acl)"
+    )]
+    LacksRights {
+        /// `host:port`, or the path of a socket.
+        server: String,
+        /// The commands, separated by commas.
+        commands: String,
+    },
     /// The clock of one of its servers, or of this process, is wrong.
     #[error(transparent)]
     ClockDiffers(#[from] ClockDiffers),
@@ -183,8 +197,8 @@ async fn read_record(store: &Store) -> Result<StoreRecord, UntrustedStore> {
 ///
 /// # Errors
 /// [`UntrustedStore`] with the fault.
-pub async fn check(store: &Store) -> Result<StoreRecord, UntrustedStore> {
-    trusted(examine(store).await?)
+pub async fn check(store: &Store, program: Program) -> Result<StoreRecord, UntrustedStore> {
+    trusted(examine(store, program).await?)
 }
 
 /// Accepts a restored store.
@@ -200,14 +214,14 @@ pub async fn accept(store: &Store) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// [`UntrustedStore`], never [`UntrustedStore::Restored`].
-pub async fn examine(store: &Store) -> Result<StoreRecord, UntrustedStore> {
+pub async fn examine(store: &Store, program: Program) -> Result<StoreRecord, UntrustedStore> {
     let read = read_record(store).await;
     // Without the node of the record, the other nodes continue and are checked too.
     let is_partly_away = store.is_cluster() && read.as_ref().is_err_and(UntrustedStore::is_unreachable);
     if read.is_err() && !is_partly_away {
         return read;
     }
-    let reports = check_servers(store).await?;
+    let reports = check_servers(store, program).await?;
     Ok(with_reports(read?, &reports))
 }
 
@@ -226,10 +240,15 @@ fn with_reports(record: StoreRecord, reports: &[ServerReport]) -> StoreRecord {
     }
 }
 
-/// Checks the report of each server, and returns all reports.
-async fn check_servers(store: &Store) -> Result<Vec<ServerReport>, UntrustedStore> {
+/// Checks the report of each server and the rights of its user, and returns all reports.
+async fn check_servers(store: &Store, program: Program) -> Result<Vec<ServerReport>, UntrustedStore> {
     let sections = [&["server", "stats"][..], &SECTIONS].concat();
-    let reports = server_report::read(store, &sections).await?;
+    let reads = join(
+        server_report::read(store, &sections),
+        command_rights::refused(store, program),
+    );
+    let (reports, refused) = reads.await;
+    let (reports, refused) = (reports?, refused?);
     for report in &reports {
         let info = &report.info;
         let policy = field(info, "maxmemory_policy").unwrap_or("unknown");
@@ -241,6 +260,9 @@ async fn check_servers(store: &Store) -> Result<Vec<ServerReport>, UntrustedStor
             return Err(UntrustedStore::RejectedWrites(lost));
         }
         check_clock(report, store.clock_difference_max_ms())?;
+    }
+    if let Some(RefusedCommands { server, commands }) = refused {
+        return Err(UntrustedStore::LacksRights { server, commands });
     }
     Ok(reports)
 }
@@ -264,7 +286,7 @@ pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, UntrustedS
         Err(UntrustedStore::NoEpoch) => {}
         other => return other,
     }
-    check_servers(store).await?;
+    check_servers(store, Program::Management).await?;
     let mut keys = 0;
     for node in store.every_node(&redis::cmd("DBSIZE")).await? {
         keys += node

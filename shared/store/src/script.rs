@@ -17,6 +17,7 @@ pub(crate) use declare::script;
 pub use kind::ScriptKind;
 use names::{InputName, InputNames};
 use redis::Cmd;
+use std::collections::BTreeSet;
 
 /// Room for the number of keys in a command.
 const COUNT_DIGITS: usize = 3;
@@ -165,6 +166,13 @@ impl Script {
     /// Returns the source.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// Returns the names of the commands that it calls, in small letters.
+    pub fn commands(&self) -> BTreeSet<String> {
+        let calls = self.source.split("call('").skip(1);
+        let names = calls.filter_map(|rest| rest.split('\'').next());
+        names.map(str::to_lowercase).collect()
     }
 
     pub(crate) fn by_hash(&self, keys: &[&str], args: &[impl AsRef<[u8]>]) -> Cmd {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use store::call::hold::AsOf;
 use store::call::settle::Settled;
 use store::call::void::{Voided, void};
+use store::command_rights::Program;
 use store::keys::Bucket;
 use store::read::Read;
 use store::{Store, StoreError, sanity, server_clock};
@@ -27,11 +28,14 @@ async fn the_clock_of_a_store_is_not_read_while_it_is_wrong() {
     for right in [0, BOUND_MS / 1000 - 60, 60 - BOUND_MS / 1000] {
         wire.move_clock(right);
         server_clock::now_ms(&store).await.unwrap();
-        sanity::check(&store).await.unwrap();
+        sanity::check(&store, Program::Management).await.unwrap();
     }
     for wrong in [BOUND_MS / 1000 + 60, -BOUND_MS / 1000 - 60, 3 * 86_400] {
         wire.move_clock(wrong);
-        let (by_time, by_info) = (server_clock::now_ms(&store).await, sanity::check(&store).await);
+        let (by_time, by_info) = (
+            server_clock::now_ms(&store).await,
+            sanity::check(&store, Program::Management).await,
+        );
         let (Err(StoreError::ClockDiffers(one)), Err(sanity::UntrustedStore::ClockDiffers(other))) =
             (by_time, by_info)
         else {

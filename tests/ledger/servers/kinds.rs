@@ -13,6 +13,7 @@ use store::call::hold::{AsOf, Hold};
 use store::call::reap::{Reaped, reap, sweep};
 use store::call::settle::Settled;
 use store::call::void::{Voided, void};
+use store::command_rights::Program;
 use store::script::all::all;
 use store::{Store, sanity};
 
@@ -81,7 +82,7 @@ async fn on_tcp_and_on_a_unix_socket() {
         let store = Store::open(&url, TIMEOUT).unwrap();
         let payer = Payer::new(&Seed::new(&store).await).await;
         whole_life(&store, &payer).await;
-        sanity::check(&store).await.unwrap();
+        sanity::check(&store, Program::Management).await.unwrap();
         assert!(!store.is_cluster());
     }
 }
@@ -135,7 +136,7 @@ async fn on_every_node_of_a_cluster() {
     for _ in 0..ACCOUNTS {
         whole_life(&store, &Payer::new(&seed).await).await;
     }
-    sanity::check(&store).await.unwrap();
+    sanity::check(&store, Program::Management).await.unwrap();
     for node in cluster.nodes() {
         let ran = node.calls("evalsha") + node.calls("eval");
         assert!(ran > 0, "no account fell on {}", node.url());

@@ -2,10 +2,20 @@
 
 use super::Script;
 use crate::{
-    account, agent, api_key, atomic_read, audit, blocked, call, credential_attempts, deposit, escrow, intent,
-    invitation, lookup, number, policy, prices, provider_key, request_limits, run, session, spend, threshold,
-    transfer, transit, user, versions, virtual_key, wallet, webhook,
+    account, agent, api_key, atomic_read, audit, blocked, call, command_rights, credential_attempts, deposit,
+    escrow, intent, invitation, lookup, number, policy, prices, provider_key, request_limits, run, session,
+    spend, threshold, transfer, transit, user, versions, virtual_key, wallet, webhook,
 };
+
+/// Returns the scripts that an edge runs.
+pub fn of_edge() -> Vec<&'static Script> {
+    vec![
+        &*call::authorize::AUTHORIZE,
+        &*call::extend::EXTEND,
+        &*call::settle::SETTLE,
+        &*call::void::VOID,
+    ]
+}
 
 /// Returns every script, one line for each file. A test compares the list with the sources.
 pub fn all() -> Vec<&'static Script> {
@@ -19,6 +29,7 @@ pub fn all() -> Vec<&'static Script> {
         &*versions::fence::FENCE,
         &*versions::witness::WITNESS,
         &*atomic_read::READ,
+        &*command_rights::REFUSED_COMMANDS,
         &*account::script::CREATE,
         &*account::script::SET_PLAN,
         &*account::script::ACCEPT,

@@ -230,7 +230,7 @@ fn only_declared_keys_and_the_stores_clock() {
         }
         // `call` and `format` stand for them, by the first line of every script.
         for name in ["redis.", "string.format"] {
-            let used = code.matches(name).count();
+            let used = code.replace("redis.acl_check_cmd(", "").matches(name).count();
             assert_eq!(used, 1, "{}: `{name}` beside its alias", script.name());
         }
         let calls = code.matches("call(").count();
