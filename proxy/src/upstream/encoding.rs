@@ -52,7 +52,10 @@ pub fn content_encoding(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
 /// Why a body is not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotDecoded {
-    /// The encoding is unknown, or the body is broken or has too many gzip members.
+    /// No client can decode it: it is not gzip, as its head says.
+    Broken,
+    /// Other clients may decode it: its encoding is unknown, it has too many gzip members, or something else behind
+    /// the first one, or it is `deflate` without the zlib format.
     Unreadable,
     /// The decoded body is longer than permitted.
     TooLong,
@@ -64,11 +67,12 @@ const RESERVED_AT_FIRST: usize = 32 << 10;
 /// Decodes a body.
 ///
 /// # Errors
-/// [`NotDecoded::TooLong`] if the result is longer than `bytes_max`.
+/// [`NotDecoded`]. An empty body is never broken: the answer to `HEAD` has one, and a 204.
 pub fn decode(body: &Bytes, content_encoding: Option<&[u8]>, bytes_max: usize) -> Result<Bytes, NotDecoded> {
     match Encoding::parse(content_encoding).ok_or(NotDecoded::Unreadable)? {
         Encoding::Identity if body.len() > bytes_max => Err(NotDecoded::TooLong),
         Encoding::Identity => Ok(body.clone()),
+        Encoding::Gzip if body.is_empty() => Ok(body.clone()),
         Encoding::Gzip => gunzip(body, bytes_max),
         Encoding::Deflate => {
             let mut plain = Vec::new();
@@ -81,9 +85,13 @@ pub fn decode(body: &Bytes, content_encoding: Option<&[u8]>, bytes_max: usize) -
 /// Decodes all members of a gzip file.
 fn gunzip(mut rest: &[u8], bytes_max: usize) -> Result<Bytes, NotDecoded> {
     let mut plain = Vec::new();
-    for _ in 0..MEMBERS_MAX {
+    for number in 0..MEMBERS_MAX {
         let mut member = GzDecoder::new(rest);
-        read_up_to(&mut member, &mut plain, bytes_max)?;
+        read_up_to(&mut member, &mut plain, bytes_max).map_err(|error| match error {
+            // Clients ignore what is behind the first member if it is no other one.
+            NotDecoded::Unreadable if number == 0 => NotDecoded::Broken,
+            error => error,
+        })?;
         rest = member.into_inner();
         if rest.is_empty() {
             return Ok(plain.into());
@@ -170,7 +178,11 @@ mod tests {
         assert_eq!(super::decode(&Bytes::from_static(b"hello"), None, 10), hello);
         assert_eq!(decode("hello", "Identity"), hello);
         assert_eq!(decode("hello world", "identity"), TOO_LONG);
-        assert_eq!(decode("hello", "gzip"), UNREADABLE);
+        assert_eq!(decode("hello", "gzip"), Err(NotDecoded::Broken));
+        let cut = gzip(b"hello").split_off(1);
+        assert_eq!(decode(cut, "gzip"), Err(NotDecoded::Broken));
+        assert_eq!(decode("", "gzip"), Ok(Bytes::new()));
+        assert_eq!(decode("hello", "deflate"), UNREADABLE);
         assert_eq!(decode("hello", "br"), UNREADABLE);
     }
 

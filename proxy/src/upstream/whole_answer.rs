@@ -57,11 +57,11 @@ impl ReceivedAnswer {
     }
 
     /// Decodes the body, reads its usage, and removes keys: all fragments from an error, which may echo the caller's
-    /// key too, and the sent key as a whole from any other answer. Another answer that cannot be decoded stays as it
-    /// is.
+    /// key too, and the sent key as a whole from any other answer. Another answer in an encoding that the edge does
+    /// not decode stays as it is.
     ///
     /// # Errors
-    /// The decoded body of a success is longer than expected.
+    /// The decoded body of a success is longer than expected, or no client can decode it.
     pub fn inspect(self, sent_key: &str, expected: ExpectedAnswer) -> Result<WholeAnswer, UpstreamFailure> {
         let Self {
             status,
@@ -78,6 +78,10 @@ impl ReceivedAnswer {
             // The status alone decides what an error costs.
             Err(NotDecoded::TooLong) if status.is_success() => {
                 return Err(bad_answer("its answer is too long"));
+            }
+            // OpenAI's SDKs repeat a call whose answer they cannot decode, and do not look at its headers then.
+            Err(NotDecoded::Broken) if status.is_success() => {
+                return Err(bad_answer("its answer is not gzip, as its head says"));
             }
             Err(_) => None,
         };
@@ -253,7 +257,7 @@ mod tests {
         for (status, headers, body, is_read) in [
             (200, &[][..], text.as_bytes().to_vec(), true),
             (200, &packed, gzip(text), true),
-            (200, &packed, text.as_bytes().to_vec(), false),
+            (200, &[("content-encoding", "br")], text.as_bytes().to_vec(), false),
             (400, &[], text.as_bytes().to_vec(), false),
         ] {
             let answer = inspected(status, headers, body);
@@ -273,7 +277,12 @@ mod tests {
             assert_eq!(error.body, UNREADABLE);
             assert_eq!(error.headers.len(), 1);
             assert_eq!(error.headers[CONTENT_TYPE], "application/json");
-            let success = inspected(200, headers, body.clone());
+            let success = answer(200, headers, body.clone()).inspect(KEY, EXPECTED);
+            if headers[0].1 == "gzip" {
+                assert!(success.is_err(), "no client can decode it");
+                continue;
+            }
+            let success = success.unwrap();
             assert_eq!((success.body, success.headers.len()), (body.into(), 1));
         }
     }

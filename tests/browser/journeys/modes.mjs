@@ -33,21 +33,47 @@ await play(async (journey) => {
 
   await journey.step('an address of one mode finds nothing in the other', async () => {
     ada.expect(404, /^\/api\/v1\//);
-    await ada.open(`/agents/${bot.id}`);
+    await ada.open(`/test/agents/${bot.id}`);
     await ada.sees('Not found');
     await ada.misses('The real one');
   });
 
-  await journey.step('the choice lasts over a reload, in this tab only', async () => {
-    await ada.open('/agents');
+  await journey.step('the address says the mode: to a reload, and to another tab', async () => {
+    await ada.open('/test/agents');
     await ada.page.reload();
     await ada.sees('Test mode.');
     await ada.sees('A toy');
-    const other = await ada.context.newPage();
-    await other.goto(ada.page.url());
-    await other.getByText('The real one').first().waitFor();
-    assert.equal(await other.getByText('Test mode.').count(), 0);
+    for (const [address, shown, banners] of [[ada.page.url(), 'A toy', 1], [ada.page.url().replace('/test', ''), 'The real one', 0]]) {
+      const other = await ada.context.newPage();
+      await other.goto(address);
+      await other.getByText(shown).first().waitFor();
+      assert.equal(await other.getByText('Test mode.').count(), banners);
+      await other.close();
+    }
+  });
+
+  await journey.step('a link that is opened in a new tab stays in its mode', async () => {
+    const link = ada.page.getByRole('link', { name: 'Wallets' });
+    const [other] = await Promise.all([ada.context.waitForEvent('page'), link.click({ modifiers: ['ControlOrMeta'] })]);
+    await other.getByText('Test mode.').first().waitFor();
+    await other.getByRole('heading', { level: 1, name: 'Wallets' }).waitFor();
     await other.close();
+  });
+
+  await journey.step('Back returns to the mode of the page before', async () => {
+    await mode('Live').click();
+    await ada.sees('The real one');
+    await ada.page.goBack();
+    await ada.sees('A toy');
+    await ada.sees('You are now in test mode.');
+  });
+
+  await journey.step('signing in leads to the mode that was asked for', async () => {
+    await ada.press('Sign out');
+    await ada.open('/test/agents');
+    await ada.signIn(acme.users.owner);
+    await ada.sees('A toy');
+    await ada.sees('Test mode.');
   });
 
   await journey.step('a detail page gives way to its list when the mode changes', async () => {

@@ -2,6 +2,7 @@
  * Client of the management API: sends the session's cookie, its CSRF token and the tab's mode. Failures are `ApiError`.
  */
 import { parseExact } from './exact.js';
+import { currentMode } from './router.js';
 import { ENDED, session, signedIn, signedOut } from './session.js';
 
 /** Prefix of paths that do not start with /api/. */
@@ -44,8 +45,8 @@ export function newIdempotencyKey() {
 }
 
 function headersOf({ body, idempotencyKey, ifMatch, ifNoneMatch }, changes) {
-  const { mode, csrfToken } = session.get();
-  const headers = { 'X-Tollgate-Mode': mode, Accept: 'application/json' };
+  const { csrfToken } = session.get();
+  const headers = { 'X-Tollgate-Mode': currentMode(), Accept: 'application/json' };
   if (changes && csrfToken) headers['X-CSRF-Token'] = csrfToken;
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (idempotencyKey) headers['Idempotency-Key'] = idempotencyKey;

@@ -3,9 +3,8 @@
  */
 import { html, useEffect, useLayoutEffect, useRef, useState } from './html.js';
 import { get, post } from './api.js';
-import { forget } from './back.js';
-import { endSession, session, setMode, useSession, may } from './session.js';
-import { go, redirect, usePlace } from './router.js';
+import { endSession, session, useSession, may } from './session.js';
+import { go, href, hrefIn, redirect, usePlace } from './router.js';
 import { NAV } from './routes.js';
 import { Page } from './page.js';
 import { Button } from './ui/button.js';
@@ -20,11 +19,16 @@ import { ThemeSwitch } from './ui/theme.js';
  * @param {{start: () => Promise<void>}} props loads the session
  */
 export function App({ start }) {
-  const { status, mode, wanted, place } = useSession();
-  const { route, path } = usePlace();
+  const { status, wanted, place } = useSession();
+  const { route, path, mode } = usePlace();
   useLayoutEffect(() => {
     document.documentElement.dataset.mode = status === 'in' ? mode : 'live';
   }, [status, mode]);
+  const shown = useRef(mode);
+  useEffect(() => {
+    if (status === 'in' && mode !== shown.current) say(mode === 'test' ? 'You are now in test mode.' : 'You are now in live mode.', 'info', 'mode');
+    shown.current = mode;
+  }, [mode]);
   useEffect(() => {
     if (status === 'out' && !route?.open) redirect('#/login');
     if (status === 'in' && path === '/login') redirect(wanted && !wanted.startsWith('#/login') ? wanted : '#/');
@@ -80,8 +84,7 @@ function skip(event) {
 }
 
 function Frame() {
-  const { mode } = useSession();
-  const { path } = usePlace();
+  const { path, mode } = usePlace();
   const [open, setOpen] = useState(false);
   const toggle = useRef(null);
   useEffect(() => setOpen(false), [path]);
@@ -94,7 +97,7 @@ function Frame() {
     ${mode === 'test' && html`<section class="mode-banner" aria-label="Test mode"><strong>Test mode.</strong> Records and money here are for trying things out; nothing of it is real.</section>`}
     <header class="side" onKeyDown=${close}>
       <div class="side-top">
-        <a class="brand" href="#/" aria-label="Tollgate, overview"><span class="brand-mark" aria-hidden="true"></span><span>Tollgate</span></a>
+        <a class="brand" href=${href('/')} aria-label="Tollgate, overview"><span class="brand-mark" aria-hidden="true"></span><span>Tollgate</span></a>
         <button ref=${toggle} type="button" class="menu-button" aria-expanded=${open ? 'true' : 'false'} aria-controls="side-body" onClick=${() => setOpen(!open)}>
           <span class="menu-lines" aria-hidden="true"></span>Menu
         </button>
@@ -110,16 +113,8 @@ function Frame() {
 
 /** The live/test switch. A record exists in one mode only, so a switch on a detail page opens its list. */
 function ModeSwitch() {
-  const { mode } = useSession();
-  const { path } = usePlace();
-  const choose = (next) => {
-    if (next === mode) return;
-    forget();
-    setMode(next);
-    const list = `/${path.split('/').filter(Boolean)[0] ?? ''}`;
-    if (list !== path) go(`#${list}`);
-    say(next === 'test' ? 'You are now in test mode.' : 'You are now in live mode.', 'info', 'mode');
-  };
+  const { path, mode } = usePlace();
+  const choose = (next) => next !== mode && go(hrefIn(next, `/${path.split('/')[1]}`));
   return html`<div class="mode-switch" role="group" aria-label="Mode">
     ${['live', 'test'].map((name) => html`<button key=${name} type="button" class=${`mode mode-${name}`}
       aria-pressed=${mode === name ? 'true' : 'false'} onClick=${() => choose(name)}>
@@ -135,7 +130,7 @@ function Navigation() {
       ${group.name && html`<p class="nav-title">${group.name}</p>`}
       <ul>
         ${group.items.filter((item) => !item.role || may(item.role)).map((item) => html`<li key=${item.nav}>
-          <a href=${`#${item.path}`} class="nav-link" aria-current=${route?.nav === item.nav ? 'page' : null}>${item.label}</a>
+          <a href=${href(item.path)} class="nav-link" aria-current=${route?.nav === item.nav ? 'page' : null}>${item.label}</a>
         </li>`)}
       </ul>
     </div>`)}

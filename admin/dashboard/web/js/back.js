@@ -53,12 +53,6 @@ export function noteOrigin(address) {
 /** The hash of the previous entry, such as `#/calls?agentId=bot`; null if it was no page of the dashboard. */
 export const origin = () => history.state?.origin || null;
 
-/** Clears the saved state of the current entry. */
-export function forget() {
-  stopWaiting?.();
-  history.replaceState(null, '');
-}
-
 /** Restores the entry's scroll position as soon as the page is tall enough. A new entry starts at the top. */
 export function returnTo() {
   stopWaiting?.();

@@ -4,7 +4,7 @@
  */
 import { html, useEffect, useRef, useState } from './html.js';
 import { returnTo } from './back.js';
-import { usePlace } from './router.js';
+import { href, usePlace } from './router.js';
 import { may, useSession } from './session.js';
 import { useAbout } from './title.js';
 import { Button } from './ui/button.js';
@@ -12,8 +12,8 @@ import { Empty, Skeleton } from './ui/state.js';
 import { PageHead } from './ui/show.js';
 
 export function Page() {
-  const { route, params, query, path, entry } = usePlace();
-  const { mode, status, user } = useSession();
+  const { route, params, query, path, mode, entry } = usePlace();
+  const { status, user } = useSession();
   const [loaded, setLoaded] = useState({ route: null, show: null, failed: false });
   const name = useAbout();
   const first = useRef(true);
@@ -50,12 +50,12 @@ function title(route, name, test) {
 }
 
 function Missing() {
-  return html`<div><${PageHead} title="Not found" /><${Empty} title="There is no such page."><a href="#/">Go to the overview</a><//></div>`;
+  return html`<div><${PageHead} title="Not found" /><${Empty} title="There is no such page."><a href=${href('/')}>Go to the overview</a><//></div>`;
 }
 
 function NotYours({ route }) {
   return html`<div><${PageHead} title=${route.title} />
-    <${Empty} title=${`This page is for the role ${route.role} and above.`}><a href="#/">Go to the overview</a><//></div>`;
+    <${Empty} title=${`This page is for the role ${route.role} and above.`}><a href=${href('/')}>Go to the overview</a><//></div>`;
 }
 
 /** Shown if a page's module fails to load, mostly because the server was upgraded while this tab was open. */

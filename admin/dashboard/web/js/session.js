@@ -1,20 +1,14 @@
 /**
- * The session: the signed-in user, the tab's mode, and the role's permissions. The server enforces roles; the dashboard
- * only hides actions that the role may not use.
+ * The session: the signed-in user and the role's permissions. The server enforces roles; the dashboard only hides
+ * actions that the role may not use.
  */
 import { store, useStore } from './store.js';
 
 const ROLES = ['viewer', 'manager', 'admin', 'owner'];
-const MODE_KEY = 'tollgate.mode';
-
-/** @returns {'live'|'test'} */
-function rememberedMode() {
-  return sessionStorage.getItem(MODE_KEY) === 'test' ? 'test' : 'live';
-}
 
 /** `status`: loading until /me has answered, then in or out; unknown if that request failed. */
 export const session = store({
-  status: 'loading', user: null, account: null, session: null, csrfToken: null, mode: rememberedMode(),
+  status: 'loading', user: null, account: null, session: null, csrfToken: null,
   /** Answer of /installation; null until it is loaded. */
   place: null,
   /** Address of the page to open after signing in. */
@@ -58,12 +52,6 @@ export function signedOut(wanted = null, reason = null) {
 export function endSession() {
   signedOut();
   tabs.postMessage('out');
-}
-
-/** @param {'live'|'test'} mode */
-export function setMode(mode) {
-  sessionStorage.setItem(MODE_KEY, mode);
-  session.set({ mode });
 }
 
 /**

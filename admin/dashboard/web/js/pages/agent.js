@@ -4,8 +4,8 @@
 import { html } from '../html.js';
 import { get, post, seg } from '../api.js';
 import { useLoad } from '../load.js';
-import { href } from '../router.js';
-import { may, useSession } from '../session.js';
+import { href, useMode } from '../router.js';
+import { may } from '../session.js';
 import { ActionButton, LinkButton } from '../ui/button.js';
 import { confirm } from '../ui/dialog.js';
 import { CopyableId } from '../ui/hash.js';
@@ -19,17 +19,17 @@ import { Details } from './agent/details.js';
 import { Keys } from './agent/keys.js';
 import { Runs } from './agent/runs.js';
 
-const BACK = { to: '#/agents', label: 'Agents' };
+const back = () => ({ to: href('/agents'), label: 'Agents' });
 
 export default function Agent({ params }) {
   const { id } = params;
-  const { mode } = useSession();
+  const mode = useMode();
   const load = useLoad((signal) => get(`/agents/${seg(id)}`, {}, { signal }), [id]);
-  if (load.error && !load.data) return html`<div><${PageHead} title=${id} back=${BACK} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
-  if (!load.data) return html`<div><${PageHead} title=${id} back=${BACK} /><${Skeleton} label="Loading the agent" /></div>`;
+  if (load.error && !load.data) return html`<div><${PageHead} title=${id} back=${back()} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
+  if (!load.data) return html`<div><${PageHead} title=${id} back=${back()} /><${Skeleton} label="Loading the agent" /></div>`;
   const { agent } = load.data;
   return html`<div>
-    <${PageHead} title=${agent.name ?? agent.id} back=${BACK} badge=${html`<${Badge} of=${agent.status} />`}
+    <${PageHead} title=${agent.name ?? agent.id} back=${back()} badge=${html`<${Badge} of=${agent.status} />`}
       actions=${html`${mode === 'live' && html`<${LinkButton} to=${href('/connect', { agent: agent.id })}>Connect a program<//>`}
         ${may('manager') && html`<${Freeze} agent=${agent} onChange=${load.set} />`}`}>
       <${CopyableId} of=${agent.id} what="the agent’s id" />

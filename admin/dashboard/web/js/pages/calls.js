@@ -3,8 +3,7 @@
  */
 import { html, useState } from '../html.js';
 import { download } from '../download.js';
-import { href, setQuery } from '../router.js';
-import { useSession } from '../session.js';
+import { href, setQuery, useMode } from '../router.js';
 import { ActionButton, Button, LinkButton } from '../ui/button.js';
 import { Follow, useFollow } from '../ui/follow.js';
 import { say } from '../ui/live.js';
@@ -15,7 +14,7 @@ import { COLUMNS } from './calls/columns.js';
 import { CallFilters, NONE, queryOf, refused } from './calls/filters.js';
 
 export default function Calls({ query }) {
-  const { mode } = useSession();
+  const mode = useMode();
   const follow = useFollow();
   const [seen, setSeen] = useState([]);
   const [partial, setPartial] = useState(false);
@@ -54,7 +53,7 @@ function None({ filter }) {
   }
   return html`<${Empty} title="No agent has called yet.">
     <p>As soon as a call has ended or was denied, it stands here with what it took and what it cost.</p>
-    <p><${LinkButton} kind="primary" to="#/connect">Connect a program<//></p><//>`;
+    <p><${LinkButton} kind="primary" to=${href('/connect')}>Connect a program<//></p><//>`;
 }
 
 async function keep(filter) {

@@ -3,7 +3,7 @@
  * arrives. The user's program makes the call, so neither provider keys nor pasted secrets pass through this page.
  */
 import { html, useState } from '../html.js';
-import { setQuery } from '../router.js';
+import { href, setQuery, useMode } from '../router.js';
 import { useSession } from '../session.js';
 import { LinkButton } from '../ui/button.js';
 import { CodeLine } from '../ui/secret.js';
@@ -23,7 +23,7 @@ const MODEL = 'gpt-4o-mini';
 const PLAIN_MODEL = /^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/;
 
 export default function Connect({ query }) {
-  const { mode } = useSession();
+  const mode = useMode();
   return html`<div class="stack">
     <${PageHead} title="Connect">Point a program at the edge: an address and a key, no other change of its code.<//>
     ${mode === 'test'
@@ -42,7 +42,7 @@ function Live({ query }) {
   const agent = load.data?.agent ?? null;
   if (!query.agent && load.data && !agent) {
     return html`<${Instead} title="There is no agent yet."><p>A program calls as an agent, which has caps and keys.</p>
-      <p><${LinkButton} kind="primary" to="#/agents?new=1">Create an agent<//></p><//>`;
+      <p><${LinkButton} kind="primary" to=${href('/agents', { new: 1 })}>Create an agent<//></p><//>`;
   }
   const model = (query.model ?? MODEL).trim();
   const good = PLAIN_MODEL.test(model);

@@ -29,7 +29,7 @@ function backOf(agent) {
   const from = cameFrom();
   const itself = from?.route.path === '/decisions/:id';
   if (from && !itself) return { to: from.to, label: from.route.path === '/agents/:id' ? 'Decisions of the agent' : from.route.title, isOrigin: true };
-  return agent ? { to: href('/agents', agent, { tab: 'activity' }), label: 'Decisions of the agent' } : { to: '#/agents', label: 'Agents' };
+  return agent ? { to: href('/agents', agent, { tab: 'activity' }), label: 'Decisions of the agent' } : { to: href('/agents'), label: 'Agents' };
 }
 
 function Body({ decision }) {

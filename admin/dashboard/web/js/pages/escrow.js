@@ -15,7 +15,7 @@ import { Actions } from './escrow/actions.js';
 import { Timeline } from './escrow/timeline.js';
 import { ACCOUNT_WALLET } from './wallet/own.js';
 
-const BACK = { to: '#/escrow', label: 'Escrow' };
+const back = () => ({ to: href('/escrow'), label: 'Escrow' });
 
 export default function Escrow({ params }) {
   const { id } = params;
@@ -27,11 +27,11 @@ export default function Escrow({ params }) {
     return { escrow: answer.escrow, conditions: part(sourceOf(answer), ['escrow', 'conditions']), payer, payee };
   }, [id]);
   const title = `Escrow ${id}`;
-  if (load.error && !load.data) return html`<div><${PageHead} title=${title} back=${BACK} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
-  if (!load.data) return html`<div><${PageHead} title=${title} back=${BACK} /><${Skeleton} label="Loading the escrow" /></div>`;
+  if (load.error && !load.data) return html`<div><${PageHead} title=${title} back=${back()} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
+  if (!load.data) return html`<div><${PageHead} title=${title} back=${back()} /><${Skeleton} label="Loading the escrow" /></div>`;
   const { escrow, conditions, payer, payee } = load.data;
   return html`<div class="stack">
-    <${PageHead} title=${title} back=${BACK} badge=${html`<${Badge} of=${escrow.status} />`} />
+    <${PageHead} title=${title} back=${back()} badge=${html`<${Badge} of=${escrow.status} />`} />
     <${Stale} load=${load} />
     <${Flow} escrow=${escrow} payer=${payer} payee=${payee} />
     <${Actions} escrow=${escrow} payer=${payer} payee=${payee} onDone=${load.reload} />

@@ -21,13 +21,13 @@ import { Asked } from './intent/asked.js';
 import { Decide } from './intent/decide.js';
 import { State } from './intents.js';
 
-const BACK = { to: '#/intents', label: 'Intents' };
+const back = () => ({ to: href('/intents'), label: 'Intents' });
 
 export default function Intent({ params }) {
   const { id } = params;
   const load = useLoad((signal) => get(`/intents/${seg(id)}`, {}, { signal }), [id]);
-  if (load.error && !load.data) return html`<div><${PageHead} title="Intent" back=${BACK} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
-  if (!load.data) return html`<div><${PageHead} title="Intent" back=${BACK} /><${Skeleton} label="Loading the intent" /></div>`;
+  if (load.error && !load.data) return html`<div><${PageHead} title="Intent" back=${back()} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
+  if (!load.data) return html`<div><${PageHead} title="Intent" back=${back()} /><${Skeleton} label="Loading the intent" /></div>`;
   return html`<${Body} intent=${load.data.intent} load=${load} />`;
 }
 
@@ -36,7 +36,7 @@ function Body({ intent, load }) {
   const waits = intent.state === 'pending_approval';
   const exports = ['json', 'csv'].map((format) => html`<${ActionButton} key=${format} run=${() => keep(intent, format)}>Export ${format.toUpperCase()}<//>`);
   return html`<div class="stack">
-    <${PageHead} title=${`${plainWord(intent.kind)} of ${usd(intent.amount)}`} back=${BACK} badge=${html`<${State} intent=${intent} />`} actions=${exports}>
+    <${PageHead} title=${`${plainWord(intent.kind)} of ${usd(intent.amount)}`} back=${back()} badge=${html`<${State} intent=${intent} />`} actions=${exports}>
       <${CopyableId} of=${intent.intent_id} what="the id" />
     <//>
     <${Stale} load=${load} />

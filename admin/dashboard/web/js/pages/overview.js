@@ -7,8 +7,7 @@ import { useLoad } from '../load.js';
 import { nanos, sum } from '../money.js';
 import { useNamesOf } from '../names.js';
 import { CALL_REASONS } from '../reasons.js';
-import { href, setQuery } from '../router.js';
-import { useSession } from '../session.js';
+import { href, setQuery, useMode } from '../router.js';
 import { Time } from '../time.js';
 import { count, reasonWord } from '../words.js';
 import { Button, LinkButton } from '../ui/button.js';
@@ -42,7 +41,7 @@ function Span({ span }) {
 }
 
 function Body({ data, span }) {
-  const { mode } = useSession();
+  const mode = useMode();
   return html`<div class="stack">
     ${data.partial && html`<p class="alert alert-info">Not everything was looked at: the days below are still being added up, or there are more than 5,000 agents, and then today’s sum and what needs attention are those of the newest.</p>`}
     <${Tiles} data=${data} mode=${mode} />
@@ -69,7 +68,7 @@ function Tiles({ data, mode }) {
     ? html`<p class="hint">${mode === 'test' ? 'test mode counts against no plan' : 'the plan sets no limit'}</p>`
     : html`<${Meter} label="Plan" used=${spend.monthUsd} limit=${spend.trackedLimitUsd} />`}</section>
     <section class="tile" aria-label="Agents"><h2>Agents</h2>
-      <p class="tile-value num"><a href="#/agents">${totals.agents.toLocaleString('en-US')}</a></p>
+      <p class="tile-value num"><a href=${href('/agents')}>${totals.agents.toLocaleString('en-US')}</a></p>
       <p class="hint">${totals.frozenAgents > 0
     ? html`<a href=${href('/agents', { status: 'frozen' })}>${totals.frozenAgents.toLocaleString('en-US')} frozen</a>` : 'none frozen'}
         ${' · '}${count(totals.activeVirtualKeys, 'active key')}</p></section>
@@ -82,7 +81,7 @@ const PLACES = {
   approval_waiting: ({ id }) => ['Waits for approval', href('/intents', id)],
   low_balance: ({ agentId, id }) => ['Low balance', agentId ? href('/agents', agentId) : href('/wallets', id)],
   failing_webhook: ({ id }) => ['Webhook failing', href('/webhooks', id)],
-  near_limit: ({ agentId }) => (agentId ? ['Close to a cap', href('/agents', agentId)] : ['Close to the plan', '#/plan']),
+  near_limit: ({ agentId }) => (agentId ? ['Close to a cap', href('/agents', agentId)] : ['Close to the plan', href('/plan')]),
   kept_hold: ({ id }) => ['Charge not settled', href('/decisions', id)],
 };
 
@@ -93,7 +92,7 @@ function Attention({ data }) {
   return html`<${Section} title="Needs attention" flush actions=${html`<span class="muted num">${attentionTotal.toLocaleString('en-US')}</span>`}>
     <ul class="rows">${attention.map((item) => {
     const agent = topAgents.find(({ agentId }) => agentId === item.agentId)?.name ?? names.of(item.agentId)?.name ?? item.agentId;
-    const [kind, to] = PLACES[item.kind]?.(item) ?? [item.kind, '#/'];
+    const [kind, to] = PLACES[item.kind]?.(item) ?? [item.kind, href('/')];
     return html`<li key=${`${item.kind} ${item.id}`}><a class="row" href=${to}>
       <span class=${`badge badge-${item.kind === 'frozen_agent' || item.kind === 'failing_webhook' ? 'bad' : 'warn'}`}>${kind}</span>
       <span class="row-text">${agent && html`<strong title=${item.agentId}><bdi class="name">${agent}</bdi></strong> `}<span dir="auto">${item.text}</span></span>

@@ -4,8 +4,7 @@
 import { html, useMemo, useState } from '../html.js';
 import { download } from '../download.js';
 import { useLoad } from '../load.js';
-import { setQuery } from '../router.js';
-import { useSession } from '../session.js';
+import { href, setQuery, useMode } from '../router.js';
 import { Time } from '../time.js';
 import { count } from '../words.js';
 import { ActionButton, Button, LinkButton } from '../ui/button.js';
@@ -29,7 +28,7 @@ const BY_HOUR_MS = 3 * DAY_MS;
 const SHOWN = 50;
 
 export default function Usage({ query }) {
-  const { mode } = useSession();
+  const mode = useMode();
   const groupBy = GROUPS.some(([group]) => group === query.by) ? query.by : 'model';
   const span = SPANS.some(([days]) => days === query.days) ? query.days : '30';
   const wanted = useMemo(() => queryOf(groupBy, span, query), [groupBy, span, query.from, query.to]);
@@ -75,7 +74,7 @@ function Body({ data, wanted, load }) {
     ${data.cursor && html`<div class="alert alert-warn next-step"><p>There are more calls than one look reads: what is shown begins at <${Time} at=${data.coveredFrom} full />.</p>
       <${ActionButton} small run=${further}>Read further back<//></div>`}
     ${groups.length === 0
-    ? html`<div class="card"><div class="card-body"><${Empty} title="No call in this time."><p><${LinkButton} to="#/connect">Connect a program<//></p><//></div></div>`
+    ? html`<div class="card"><div class="card-body"><${Empty} title="No call in this time."><p><${LinkButton} to=${href('/connect')}>Connect a program<//></p><//></div></div>`
     : html`<${Section} title=${`Cost by ${wanted.interval}`}><${Chart} data=${data} groups=${groups} wanted=${wanted} /><//>
       <${Section} title=${`By ${GROUPS.find(([group]) => group === wanted.groupBy)[1].toLowerCase()}`} flush actions=${csv}>
         <${Table} caption="Usage" columns=${columns(wanted, groups)} rows=${shown} keyOf=${(row) => row.group ?? ''} />

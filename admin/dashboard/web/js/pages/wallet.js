@@ -5,6 +5,7 @@ import { html, useState } from '../html.js';
 import { get, seg } from '../api.js';
 import { useLoad } from '../load.js';
 import { nanos } from '../money.js';
+import { href } from '../router.js';
 import { may } from '../session.js';
 import { Time } from '../time.js';
 import { Button } from '../ui/button.js';
@@ -18,7 +19,7 @@ import { ACCOUNT_WALLET, useWallets } from './wallet/own.js';
 import { Transactions } from './wallet/transactions.js';
 import { Transfer } from './wallet/transfer.js';
 
-const BACK = { to: '#/wallets', label: 'Wallets' };
+const back = () => ({ to: href('/wallets'), label: 'Wallets' });
 
 /** The record has the balance to the cent, the snapshot with all digits. A closed wallet has no snapshot. */
 export default function Wallet({ params }) {
@@ -27,8 +28,8 @@ export default function Wallet({ params }) {
     const { wallet } = await get(`/wallets/${seg(id)}`, {}, { signal });
     return { wallet, snapshot: await snapshotOf(wallet, signal) };
   }, [id]);
-  if (load.error && !load.data) return html`<div><${PageHead} title="Wallet" back=${BACK} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
-  if (!load.data) return html`<div><${PageHead} title="Wallet" back=${BACK} /><${Skeleton} label="Loading the wallet" /></div>`;
+  if (load.error && !load.data) return html`<div><${PageHead} title="Wallet" back=${back()} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
+  if (!load.data) return html`<div><${PageHead} title="Wallet" back=${back()} /><${Skeleton} label="Loading the wallet" /></div>`;
   return html`<${Loaded} ...${load.data} load=${load} />`;
 }
 
@@ -57,7 +58,7 @@ function Loaded({ wallet, snapshot, load }) {
     may('owner') && html`<${Button} key="deposit" kind="primary" onClick=${() => setDialog('deposit')}>Deposit<//>`,
   ];
   return html`<div class="stack">
-    <${PageHead} title=${wallet.botId === null ? ACCOUNT_WALLET : wallet.name} back=${BACK} badge=${html`<${Badge} of=${wallet.status} />`} actions=${actions}><${CopyableId} of=${wallet.id} what="the wallet’s id" /><//>
+    <${PageHead} title=${wallet.botId === null ? ACCOUNT_WALLET : wallet.name} back=${back()} badge=${html`<${Badge} of=${wallet.status} />`} actions=${actions}><${CopyableId} of=${wallet.id} what="the wallet’s id" /><//>
     <${Stale} load=${load} />
     <${Alerts} wallet=${wallet} />
     <div class="grid grid-even">

@@ -77,7 +77,7 @@ function NoAgents() {
   const line = curl('/wallets/create', { body: '{"botId":"buyer","name":"Buyer"}' });
   return html`<${Empty} title="No agent has a wallet yet.">
     <p>An agent that is created gets one. An agent can also make calls without: then its spend is tracked and nothing is paid from here.</p>
-    ${may('admin') && html`<p><${LinkButton} to="#/agents?new=1" kind="primary">Create agent<//></p>`}
+    ${may('admin') && html`<p><${LinkButton} to=${href('/agents', { new: 1 })} kind="primary">Create agent<//></p>`}
     <div class="empty-code"><${CodeLine} label="Or from a program" text=${line} what="the command" /></div>
   <//>`;
 }

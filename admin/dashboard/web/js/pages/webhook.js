@@ -18,11 +18,11 @@ import { EditWebhook } from './webhook/edit.js';
 import { Gate, isGated, whereAllowed } from './webhook/gate.js';
 import { Issued, Rotate } from './webhook/secret.js';
 
-const BACK = { to: '#/webhooks', label: 'Webhooks' };
+const back = () => ({ to: href('/webhooks'), label: 'Webhooks' });
 
 export default function Webhook({ params }) {
   const load = useLoad((signal) => whereAllowed(() => get(`/webhooks/${seg(params.id)}`, {}, { signal }), signal), [params.id]);
-  const head = html`<${PageHead} title="Webhook" back=${BACK} />`;
+  const head = html`<${PageHead} title="Webhook" back=${back()} />`;
   if (isGated(load.error)) return html`<div>${head}<${Gate} error=${load.error} /></div>`;
   if (load.error && !load.data) return html`<div>${head}<${Failed} error=${load.error} retry=${load.reload} /></div>`;
   if (!load.data) return html`<div>${head}<${Skeleton} label="Loading the webhook" /></div>`;
@@ -47,7 +47,7 @@ function Body({ webhook, set, load }) {
     change(given);
   };
   return html`<div class="stack">
-    <${PageHead} title=${origin(webhook.url)} back=${BACK} badge=${html`<${Badge} of=${webhook.status} />`} actions=${may('admin') && html`<${Actions} webhook=${webhook} set=${set} open=${setDialog} />`}>
+    <${PageHead} title=${origin(webhook.url)} back=${back()} badge=${html`<${Badge} of=${webhook.status} />`} actions=${may('admin') && html`<${Actions} webhook=${webhook} set=${set} open=${setDialog} />`}>
       <${CopyableId} of=${webhook.id} what="the webhook’s id" />
     <//>
     <${Stale} load=${load} />

@@ -6,6 +6,7 @@ import { createContext, html, useContext, useEffect, useRef, useState } from '..
 import { Exact } from '../api.js';
 import { typedAmount } from '../money.js';
 import { underWay } from '../once.js';
+import { href } from '../router.js';
 import { session } from '../session.js';
 import { useStore } from '../store.js';
 import { Button } from './button.js';
@@ -65,7 +66,7 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
     <form ref=${element} class=${inline ? 'form form-inline' : 'form'} aria-label=${label} onSubmit=${submit} noValidate>
       ${children}
       ${state.general && html`<div class="alert alert-error" role="alert"><p dir="auto">${state.general}</p>
-        ${state.upgrade && html`<p><a href="#/plan">See the plans</a></p>`}</div>`}
+        ${state.upgrade && html`<p><a href=${href('/plan')}>See the plans</a></p>`}</div>`}
       <div class="actions">
         ${onCancel && html`<${Button} off=${sending} onClick=${onCancel}>Cancel<//>`}
         <${Button} type="submit" kind=${kind} busy=${state.busy}>${action}<//>

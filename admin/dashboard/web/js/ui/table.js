@@ -5,6 +5,7 @@ import { html, useEffect, useState } from '../html.js';
 import { get } from '../api.js';
 import { cursorsOf, keepCursors } from '../back.js';
 import { useLoad } from '../load.js';
+import { useMode } from '../router.js';
 import { useSession } from '../session.js';
 import { Button } from './button.js';
 import { Empty, Failed, Skeleton } from './state.js';
@@ -69,7 +70,8 @@ function Openable({ columns, row, detail }) {
  *   one is loaded, and Back returns to the same page
  */
 export function ListTable({ path, plural, query = {}, refresh = 0, caption, columns, keyOf, empty, detail, onData, quiet = false }) {
-  const { account, mode } = useSession();
+  const { account } = useSession();
+  const mode = useMode();
   const list = JSON.stringify([account?.id, mode, path, query]);
   // Cursors of the pages up to the current one; the first page has none. The browser's history keeps them.
   const cursors = cursorsOf(list);

@@ -65,7 +65,7 @@ function Standing({ data }) {
 
 function NoPolicy({ usage }) {
   if (usage?.policy && !usage.policy.agentOwn) {
-    return html`<p>The agent has no policy of its own. The account’s policies hold for it; they stand on the page <a href="#/agents">Agents</a>.</p>`;
+    return html`<p>The agent has no policy of its own. The account’s policies hold for it; they stand on the page <a href=${href('/agents')}>Agents</a>.</p>`;
   }
   return html`<${Empty} title="No policy holds for this agent."><p>Without one its calls are denied with <code>cap_disabled</code>.</p><//>`;
 }

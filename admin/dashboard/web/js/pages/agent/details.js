@@ -61,7 +61,7 @@ function Delete({ agent }) {
     if (!sure) return;
     await del(`/agents/${seg(agent.id)}`);
     say(`Deleted the agent ${agent.name}.`);
-    go('#/agents');
+    go(href('/agents'));
   };
   return html`<${Section} title="Delete" lead="Only an agent whose wallet is empty and in no open escrow can be deleted.">
     <${Loaded} load=${load} rows=${1} label="Loading the balance">${({ usdc }) => ((nanos(usdc) ?? 0n) > 0n

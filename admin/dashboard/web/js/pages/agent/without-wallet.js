@@ -4,7 +4,7 @@
 import { html } from '../../html.js';
 import { get } from '../../api.js';
 import { useLoad } from '../../load.js';
-import { useSession } from '../../session.js';
+import { useMode } from '../../router.js';
 import { count } from '../../words.js';
 import { Section } from '../../ui/show.js';
 import { AgentLink } from '../../ui/who.js';
@@ -13,7 +13,7 @@ const LEAD = 'They have keys or a policy and are not in the list above. A mistyp
 
 /** Renders nothing if there are none. */
 export function WithoutWallet() {
-  const { mode } = useSession();
+  const mode = useMode();
   const { data } = useLoad((signal) => get('/overview', { days: 1 }, { signal }), [mode]);
   if (!data || data.withoutWallet.length === 0) return null;
   const rest = data.withoutWalletTotal - data.withoutWallet.length;

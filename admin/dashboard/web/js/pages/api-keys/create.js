@@ -3,7 +3,7 @@
  */
 import { html } from '../../html.js';
 import { post } from '../../api.js';
-import { useSession } from '../../session.js';
+import { useMode } from '../../router.js';
 import { Dialog } from '../../ui/dialog.js';
 import { AreaField, ChoicesField, FieldError, Form, SelectField, TextField } from '../../ui/form.js';
 
@@ -15,7 +15,7 @@ const PERMISSIONS = [
 
 /** @param {{onClose: () => void, onDone: (answer: object) => void}} props */
 export function CreateApiKey({ onClose, onDone }) {
-  const { mode } = useSession();
+  const mode = useMode();
   const submit = async (values) => {
     if (values.permissions.length === 0) throw new FieldError('permissions', 'Choose at least one.');
     const allowIps = values.allowIps.split(/[\s,]+/).filter(Boolean);

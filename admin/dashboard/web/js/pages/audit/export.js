@@ -4,6 +4,7 @@
 import { html, useEffect, useRef, useState } from '../../html.js';
 import { curl } from '../../curl.js';
 import { download } from '../../download.js';
+import { currentMode } from '../../router.js';
 import { session } from '../../session.js';
 import { count } from '../../words.js';
 import { Button } from '../../ui/button.js';
@@ -70,7 +71,8 @@ async function keep(signal, onProgress) {
 }
 
 function Long({ total, onClose }) {
-  const { account, mode } = session.get();
+  const { account } = session.get();
+  const mode = currentMode();
   const cli = `tollgate-admin audit export --account ${account.id}${mode === 'test' ? ' --mode test' : ''} --out audit.jsonl`;
   const api = curl('/audit/export', { options: '-OJ' });
   return html`<${Dialog} title="Too long for a browser" onClose=${onClose} wide>

@@ -19,7 +19,7 @@ export function CloseToCaps({ asOf }) {
     <${Loaded} load=${load} label="Loading the limits">${({ thresholds, total, partial }) => (thresholds.length === 0
     ? html`<${Empty} title="No limit is more than half used." />`
     : html`<ul class="caps">${thresholds.map((one) => html`<li key=${`${one.cap} ${one.agentId}`}>
-        ${one.cap === 'plan' ? html`<a href="#/plan">The plan</a>` : html`<a href=${href('/agents', one.agentId)} title=${one.agentId}><${Name} of=${one.agentName ?? one.agentId} /></a>`}
+        ${one.cap === 'plan' ? html`<a href=${href('/plan')}>The plan</a>` : html`<a href=${href('/agents', one.agentId)} title=${one.agentId}><${Name} of=${one.agentName ?? one.agentId} /></a>`}
         <${Meter} label=${`${CAPS[one.cap]}, ${one.percent} %`} used=${one.spentUsd} limit=${one.limitUsd} /></li>`)}</ul>
       ${total > thresholds.length && html`<p class="hint card-foot">and ${(total - thresholds.length).toLocaleString('en-US')} more</p>`}
       ${partial && html`<p class="hint card-foot">There are more than 5,000 agents: these are of the newest.</p>`}`)}<//>

@@ -4,7 +4,7 @@
 import { html } from '../../html.js';
 import { replayed, useOnce } from '../../once.js';
 import { usd } from '../../money.js';
-import { useSession } from '../../session.js';
+import { useMode } from '../../router.js';
 import { Dialog, confirm } from '../../ui/dialog.js';
 import { CheckField, Form, MoneyField, TextField } from '../../ui/form.js';
 import { say } from '../../ui/live.js';
@@ -15,7 +15,7 @@ import { WalletField, walletOf, walletWords } from './own.js';
  *   preselected wallet
  */
 export function Deposit({ wallets, value, onClose, onDone }) {
-  const { mode } = useSession();
+  const mode = useMode();
   const send = useOnce();
   const submit = async (values) => {
     const wallet = walletOf(values, 'wallet');

@@ -34,10 +34,10 @@ function wayUp({ plans, upgradeTo, upgradeUrl }) {
 /** Upgrade link: an http(s) address, an address of this site, or else the page of plans. */
 function upgradeAddress(given) {
   try {
-    const address = new URL(given ?? '#/plan', location.href);
-    return ['http:', 'https:'].includes(address.protocol) ? address.href : '#/plan';
+    const address = new URL(given ?? href('/plan'), location.href);
+    return ['http:', 'https:'].includes(address.protocol) ? address.href : href('/plan');
   } catch {
-    return '#/plan';
+    return href('/plan');
   }
 }
 
@@ -50,7 +50,7 @@ export function Gate({ error }) {
         ${upgradeTo ? html` They come with the plan <strong>${plainWord(upgradeTo)}</strong>.` : ''} Programs with an API key can use them on any plan.</p>
       <p>${may('owner')
     ? html`<${LinkButton} kind="primary" to=${upgradeAddress(upgradeUrl)}>${upgradeTo ? `Upgrade to ${plainWord(upgradeTo)}` : 'See the plans'}<//>`
-    : html`<${LinkButton} to="#/plan">See the plans<//>`}</p>
+    : html`<${LinkButton} to=${href('/plan')}>See the plans<//>`}</p>
       ${!may('owner') && html`<p class="hint">An owner can change the plan.</p>`}
     <//>
   <//>`;
