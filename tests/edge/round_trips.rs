@@ -18,8 +18,8 @@ struct Monitor {
     task: tokio::task::JoinHandle<()>,
 }
 
-/// Periodic reads of the store's health, blocked addresses, refused accounts and imported prices: they depend on time,
-/// not on calls.
+/// Periodic reads of the store's health, the user's rights, blocked addresses, refused accounts and imported prices:
+/// they depend on time, not on calls.
 fn is_background(command: &str) -> bool {
     let lower = command.to_ascii_lowercase();
     [
@@ -36,6 +36,7 @@ fn is_background(command: &str) -> bool {
     ]
     .iter()
     .any(|name| lower.starts_with(name))
+        || lower.contains("redis.acl_check_cmd")
 }
 
 impl Monitor {

@@ -257,7 +257,12 @@ mod tests {
         for (status, headers, body, is_read) in [
             (200, &[][..], text.as_bytes().to_vec(), true),
             (200, &packed, gzip(text), true),
-            (200, &[("content-encoding", "br")], text.as_bytes().to_vec(), false),
+            (
+                200,
+                &[("content-encoding", "br")],
+                text.as_bytes().to_vec(),
+                false,
+            ),
             (400, &[], text.as_bytes().to_vec(), false),
         ] {
             let answer = inspected(status, headers, body);

@@ -1,8 +1,11 @@
 //! Whether the store's user may run every command that the scripts of this program call (`deploy/redis/users.acl`). A
 //! server ends a script at the first command that it refuses, and keeps what the script wrote before.
 
-use crate::keys::PRICE_TABLES;
-use crate::script::{Script, all, script};
+pub(crate) mod script;
+
+pub use script::REFUSED_COMMANDS;
+
+use crate::script::{Script, all};
 use crate::{Store, StoreError};
 use redis::Cmd;
 use std::collections::BTreeSet;
@@ -15,15 +18,6 @@ pub enum Program {
     Edge,
     /// The management server, and the operator's command line.
     Management,
-}
-
-script! {
-    /// Returns the commands that the server refuses to the user of the connection.
-    pub static REFUSED_COMMANDS = "refused_commands",
-    kind: Timeless,
-    source: [include_str!("command_rights/refused.lua")],
-    when_full: ReadOnly,
-    args: struct RefusedCommandsArgs: String { key, commands[..] },
 }
 
 /// Commands that a server refuses.
@@ -46,20 +40,13 @@ impl Program {
     }
 
     fn check(self) -> &'static Cmd {
-        static EDGE: LazyLock<Cmd> = LazyLock::new(|| command(Program::Edge));
-        static MANAGEMENT: LazyLock<Cmd> = LazyLock::new(|| command(Program::Management));
+        static EDGE: LazyLock<Cmd> = LazyLock::new(|| script::check(Program::Edge.commands()));
+        static MANAGEMENT: LazyLock<Cmd> = LazyLock::new(|| script::check(Program::Management.commands()));
         match self {
             Self::Edge => &EDGE,
             Self::Management => &MANAGEMENT,
         }
     }
-}
-
-fn command(program: Program) -> Cmd {
-    let commands = program.commands().into_iter().collect();
-    let key = PRICE_TABLES.to_owned();
-    let args = RefusedCommandsArgs { key, commands }.into_values();
-    REFUSED_COMMANDS.by_source(&[], &args)
 }
 
 /// Asks every server that replies. Returns the answer of the first one that refuses a command.

@@ -170,6 +170,10 @@ const WRONG_PASSWORD: &str = "WRONGPASS";
 /// Error code with which a full server refuses what takes memory.
 const OUT_OF_MEMORY: &str = "OOM";
 
+/// Error code with which a server refuses what a user may not do; since Redis 7.2 also within a script, which had run
+/// until then.
+const NOT_PERMITTED: &str = "NOPERM";
+
 /// Error codes of a refusal *before* any effect.
 const REFUSALS: [&str; 13] = [
     OUT_OF_MEMORY,
@@ -180,7 +184,7 @@ const REFUSALS: [&str; 13] = [
     "NOSCRIPT",
     "NOREPLICAS",
     "NOAUTH",
-    "NOPERM",
+    NOT_PERMITTED,
     "MASTERDOWN",
     "CLUSTERDOWN",
     "CROSSSLOT",
@@ -214,7 +218,8 @@ impl From<redis::RedisError> for StoreError {
                 Some(differs) => Self::ClockDiffers(differs),
                 None => Self::NoAnswer(Some(source)),
             },
-            Some(code) if REFUSALS.contains(&code) && !is_in_script(&source) => Self::Refused {
+            Some(NOT_PERMITTED) if is_in_script(&source) => Self::NoAnswer(Some(source)),
+            Some(code) if REFUSALS.contains(&code) => Self::Refused {
                 code: code.to_owned(),
                 source,
             },
@@ -229,7 +234,7 @@ impl From<redis::RedisError> for StoreError {
     }
 }
 
-/// Returns whether the server refused a command of a script, which had run until then.
+/// Returns whether the server refused a command of a script.
 fn is_in_script(error: &redis::RedisError) -> bool {
     error.to_string().contains(IN_SCRIPT)
 }

@@ -70,6 +70,8 @@ await play(async (journey) => {
 
   await journey.step('signing in leads to the mode that was asked for', async () => {
     await ada.press('Sign out');
+    await ada.heading('Sign in');
+    await ada.page.goto('about:blank');
     await ada.open('/test/agents');
     await ada.signIn(acme.users.owner);
     await ada.sees('A toy');

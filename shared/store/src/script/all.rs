@@ -1,10 +1,11 @@
 //! The list of all scripts, for checks of all scripts and for loading them.
 
 use super::Script;
+use crate::command_rights::script::REFUSED_COMMANDS;
 use crate::{
-    account, agent, api_key, atomic_read, audit, blocked, call, command_rights, credential_attempts, deposit,
-    escrow, intent, invitation, lookup, number, policy, prices, provider_key, request_limits, run, session,
-    spend, threshold, transfer, transit, user, versions, virtual_key, wallet, webhook,
+    account, agent, api_key, atomic_read, audit, blocked, call, credential_attempts, deposit, escrow, intent,
+    invitation, lookup, number, policy, prices, provider_key, request_limits, run, session, spend, threshold,
+    transfer, transit, user, versions, virtual_key, wallet, webhook,
 };
 
 /// Returns the scripts that an edge runs.
@@ -29,7 +30,7 @@ pub fn all() -> Vec<&'static Script> {
         &*versions::fence::FENCE,
         &*versions::witness::WITNESS,
         &*atomic_read::READ,
-        &*command_rights::REFUSED_COMMANDS,
+        &*REFUSED_COMMANDS,
         &*account::script::CREATE,
         &*account::script::SET_PLAN,
         &*account::script::ACCEPT,
