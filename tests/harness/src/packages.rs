@@ -1,11 +1,12 @@
 //! Python and Node packages for tests: installed once below the target folder.
 
+use crate::net::REPOSITORY;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs a step of an installation. Panics with `advice`, which says what this machine lacks.
-fn step(program: impl AsRef<Path>, args: &[&str], advice: &str) {
+/// Runs a step of an installation, and returns its output. Panics with `advice`, which says what this machine lacks.
+fn step(program: impl AsRef<Path>, args: &[&str], advice: &str) -> Vec<u8> {
     let program = program.as_ref();
     let output = Command::new(program).args(args).stdin(Stdio::null()).output();
     let output = output.unwrap_or_else(|error| panic!("{}: {error}. {advice}", program.display()));
@@ -16,6 +17,7 @@ fn step(program: impl AsRef<Path>, args: &[&str], advice: &str) {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
+    output.stdout
 }
 
 /// Installs into the folder `name` beside `scratch`, unless `package` is there already. Test processes that run at the
@@ -47,17 +49,31 @@ pub fn python_package(scratch: &str, name: &str, package: &str) -> PathBuf {
     python_packages(scratch, name, &[package])
 }
 
-/// Like [`python_package`], with several packages in one environment.
+/// Like [`python_package`], with several packages in one environment. What they need in turn has the releases of
+/// `tests/python/<name>.txt`, a list of pip, so that a release of a stranger's package changes no test. With
+/// `TOLLGATE_RENEW_PYTHON` set, an environment that is installed writes its list anew.
 ///
 /// # Panics
 /// If the installation fails; the message says what to install.
 pub fn python_packages(scratch: &str, name: &str, packages: &[&str]) -> PathBuf {
-    once(scratch, name, &packages.join(" "), |dir| {
+    let list = format!("{REPOSITORY}/tests/python/{name}.txt");
+    let renews = std::env::var_os("TOLLGATE_RENEW_PYTHON").is_some();
+    let pinned = match renews {
+        true => String::new(),
+        false => std::fs::read_to_string(&list).unwrap_or_else(|error| panic!("{list}: {error}")),
+    };
+    once(scratch, name, &format!("{}\n{pinned}", packages.join(" ")), |dir| {
         let advice = "This test needs Python 3 with venv: install the packages python3 and python3-venv.";
         step("python3", &["-m", "venv", &dir.display().to_string()], advice);
         let advice = "This test installs packages once with pip, from the package index that pip is set to.";
-        let options = ["-m", "pip", "install", "--quiet"];
-        step(dir.join("bin/python"), &[&options[..], packages].concat(), advice);
+        let python = dir.join("bin/python");
+        let options: &[&str] = if renews { &[] } else { &["--constraint", &list] };
+        let install = ["-m", "pip", "install", "--quiet"];
+        step(&python, &[&install[..], options, packages].concat(), advice);
+        if renews {
+            let installed = step(&python, &["-m", "pip", "freeze"], advice);
+            std::fs::write(&list, installed).expect("the list is written");
+        }
     })
 }
 
