@@ -16,6 +16,7 @@ mod tls;
 
 use crate::edge::app::EdgeApp;
 use crate::edge::connections::Connections;
+use crate::edge::state::EdgeState;
 use crate::edge::write_buffer::WAITING_MAX;
 use crate::ops::Ops;
 use crate::retry_queue::RetryQueue;
@@ -31,8 +32,10 @@ use descriptors::{Configured, Descriptors};
 use handover::Successor;
 use options::Options;
 use pingora::listeners::ListenerConfig;
+use pingora::listeners::tls::Acceptor;
 use pingora::protocols::l4::stream::L4BufferSettings;
 use pingora::server::{RunArgs, Server};
+use pingora::services::listening::Service;
 use service::{EdgeService, Telemetry};
 use settings::{self, BadSettings, ProxySettings, Settings};
 use signals::SignalHandler;
@@ -91,23 +94,13 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, SignalHandler)
     let (tls, certificate) = tls::acceptor(&proxy)?.unzip();
     let certificate_ends = certificate.as_ref().map_or(0, Certificate::ends_s);
     telemetry.gauges.certificate_ends.set(certificate_ends);
-    let buffers = buffers(tls.is_some());
-    let edge = EdgeApp::new(
-        Arc::clone(&state),
-        Arc::new(pingora_conf::configuration(&settings)),
-        Arc::clone(&connections),
-        tls,
-        Duration::from_millis(proxy.client_timeout_ms),
-    );
-    let mut listener = edge.service();
-    // The edge does the TLS handshake itself: one deadline covers it and the first head.
-    listener.add_listener(ListenerConfig::tcp(proxy.listen.to_string()).l4_buffer(buffers));
+    let listener = listener(&settings, tls, &state, &connections);
     let mut ops = Ops::new(Arc::clone(&ops_state)).service();
     ops.add_tcp(&proxy.ops_listen.to_string());
 
     let conf = pingora_conf::configuration(&settings);
-    let parts = parts(settings, connections, descriptors.provider)?;
-    let retry_queue = Arc::clone(&parts.retry_queue);
+    let inputs = inputs(settings, connections, descriptors.provider)?;
+    let retry_queue = Arc::clone(&inputs.retry_queue);
     let (bound, successor) = addresses(options, &proxy, certificate.as_ref())?;
     log_start(options, &proxy, certificate.as_ref());
     let mut server = Server::new_with_opt_and_conf(pingora_conf::options(successor.is_some()), conf);
@@ -118,13 +111,13 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, SignalHandler)
         upgrade_socket: proxy.upgrade_socket,
         drain_delay: Duration::from_millis(proxy.drain_delay_ms),
     };
-    let edge = server.add_service(EdgeService {
+    let edge_handle = server.add_service(EdgeService {
         descriptors,
         configured,
         listener,
         state,
         ops_state,
-        parts: Some(parts),
+        inputs: Some(inputs),
         telemetry: Some(telemetry),
         hangups: Some(hangups),
         fds: Arc::clone(&signals.fds),
@@ -133,9 +126,31 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, SignalHandler)
     });
     // The ops listener of a process that takes over starts when the process is ready: until then the old process
     // answers.
-    server.add_service(ops).add_dependency(&edge);
+    server.add_service(ops).add_dependency(&edge_handle);
     server.bootstrap();
     Ok((server, signals))
+}
+
+/// Creates the listener of callers' connections. `state` is set before it accepts one.
+fn listener(
+    settings: &Settings,
+    tls: Option<Acceptor>,
+    state: &Arc<OnceLock<Arc<EdgeState>>>,
+    connections: &Arc<Connections>,
+) -> Service<EdgeApp> {
+    let buffers = buffers(tls.is_some());
+    let app = EdgeApp::new(
+        Arc::clone(state),
+        Arc::new(pingora_conf::configuration(settings)),
+        Arc::clone(connections),
+        tls,
+        Duration::from_millis(settings.proxy.client_timeout_ms),
+    );
+    let mut listener = app.service();
+    // The edge does the TLS handshake itself: one deadline covers it and the first head.
+    let address = ListenerConfig::tcp(settings.proxy.listen.to_string());
+    listener.add_listener(address.l4_buffer(buffers));
+    listener
 }
 
 fn log_start(options: &Options, proxy: &ProxySettings, certificate: Option<&Certificate>) {
@@ -205,8 +220,9 @@ fn bind(key: &str, address: SocketAddr, upgrade: bool) -> Result<Option<Bound>, 
     }
 }
 
-/// Reads and checks everything needed to create the components.
-fn parts(
+/// Reads and checks everything needed to create the components. `to_provider` is the maximum number of connections to
+/// all providers.
+fn inputs(
     settings: Settings,
     connections: Arc<Connections>,
     to_provider: usize,

@@ -171,15 +171,13 @@ pub async fn get(call: Call) -> Answer {
     let survey = Survey::read(store, &realm, period, spenders.chain(holders)).await?;
     let account = AccountCounters::read(store, &realm, period).await?;
     let frozen = survey.frozen(store, &realm).await?;
-    let mut without_wallet = survey.without_wallet(store, &realm).await?;
-    without_wallet.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+    let without_wallet = ids(survey.without_wallet(store, &realm).await?);
     let tracked_limit = tracked_limit(&call)?;
-    let usages = LimitUsage::reached(&survey, &account, tracked_limit);
     let reads = attention::OverviewReads {
         survey: &survey,
         frozen: &frozen,
         low_balance: account.low_balance,
-        usages,
+        usages: LimitUsage::reached(&survey, &account, tracked_limit),
         period,
     };
     let (attention, attention_total) = attention::items(&call, reads).await?;
@@ -204,13 +202,16 @@ pub async fn get(call: Call) -> Answer {
         attention,
         attention_total,
         without_wallet_total: without_wallet.len() as u64,
-        without_wallet: without_wallet
-            .into_iter()
-            .take(WITHOUT_WALLET_MAX)
-            .map(|agent| agent.id.as_str())
-            .collect(),
+        without_wallet: without_wallet.into_iter().take(WITHOUT_WALLET_MAX).collect(),
         partial: survey.partial || !sealed,
     })
+}
+
+/// Returns the ids of agents in their order.
+fn ids(agents: Vec<&AgentSummary>) -> Vec<&str> {
+    let mut ids: Vec<&str> = agents.into_iter().map(|agent| agent.id.as_str()).collect();
+    ids.sort_unstable();
+    ids
 }
 
 fn days(query: &BTreeMap<String, String>) -> Result<u64, Problem> {

@@ -131,6 +131,18 @@ impl TransferRequest {
             identity,
         })
     }
+
+    fn view<'a>(&'a self, transaction: &'a str, kept: &StoredTransfer, at_ms: u64) -> TransferView<'a> {
+        TransferView {
+            id: transaction,
+            from: kept.from,
+            to: kept.to,
+            amount: self.amount,
+            currency: self.currency,
+            memo: self.memo.as_deref(),
+            created_at: iso_from_ms(at_ms),
+        }
+    }
 }
 
 /// Reads the wallets and moves the money; `None` when a wallet changed between the two.
@@ -145,13 +157,7 @@ async fn attempt(call: &Call, request: &TransferRequest) -> Result<Option<Answer
     // A caller without enough money learns only that. The other answers would disclose the balance of a stranger's
     // wallet.
     let has_money = from.wallet.balance >= request.amount;
-    let most = if to.is_of(call) {
-        BALANCE_MAX
-    } else {
-        BALANCE_BY_OTHERS_MAX
-    };
-    let is_full = request.amount.saturating_add(to.wallet.balance) > most;
-    if closed.is_none() && has_money && is_full {
+    if closed.is_none() && has_money && !has_room(call, &to, request.amount) {
         return Err(Code::BalanceLimit.into());
     }
     if let (false, Some(memo)) = (to.is_of(call), &request.memo) {
@@ -179,18 +185,7 @@ async fn attempt(call: &Call, request: &TransferRequest) -> Result<Option<Answer
         at_ms: now,
     };
     let answer = match transfer.execute(&call.state.store, &call.scope()).await? {
-        Transferred::Done { balance, at_ms } => {
-            let transfer = TransferView {
-                id: &transaction,
-                from: kept.from,
-                to: kept.to,
-                amount: request.amount,
-                currency: request.currency,
-                memo: request.memo.as_deref(),
-                created_at: iso_from_ms(at_ms),
-            };
-            show(transfer, balance, None)
-        }
+        Transferred::Done { balance, at_ms } => show(request.view(&transaction, &kept, at_ms), balance, None),
         Transferred::Blocked(reason) => Err(refusal(reason, closed)),
         Transferred::Insufficient => Err(Code::InsufficientBalance.into()),
         Transferred::TooMuch => Err(Code::BalanceLimit.into()),
@@ -198,6 +193,17 @@ async fn attempt(call: &Call, request: &TransferRequest) -> Result<Option<Answer
         Transferred::Changed => return Ok(None),
     };
     Ok(Some(answer))
+}
+
+/// Returns whether a wallet may receive `amount`. The sender of another account fills it only up to
+/// [`BALANCE_BY_OTHERS_MAX`].
+fn has_room(call: &Call, to: &FoundWallet, amount: Nanos) -> bool {
+    let most = if to.is_of(call) {
+        BALANCE_MAX
+    } else {
+        BALANCE_BY_OTHERS_MAX
+    };
+    amount.saturating_add(to.wallet.balance) <= most
 }
 
 /// Returns the field whose wallet is closed.

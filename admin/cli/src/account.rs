@@ -161,7 +161,29 @@ async fn show(context: &CommandContext, id: &str) -> Result<Report, CommandFailu
         .collect();
     let mut document = document(&account);
     document["users"] = users.into();
-    let (budgets, mut rows) = (context.store.budgets(), Vec::new());
+    let mut rows = Vec::new();
+    add_budgets(context, id, &mut document, &mut rows).await?;
+    add_requests(context, id, &mut document, &mut rows).await?;
+    let refused = refused::read(&context.store).await?.room.contains_key(id);
+    document["refused"] = refused.into();
+    if refused {
+        text = format!("{text}\nrefused     new records: the account uses too much of the store");
+    }
+    let text = format!(
+        "{text}\n\n{}",
+        table(&["MODE", "LIMITED", "USED", "LIMIT"], &rows)
+    );
+    Ok(Report::new(text, document))
+}
+
+/// Adds what an account uses of each budget of records, by mode, and the bytes that it takes in the store.
+async fn add_budgets(
+    context: &CommandContext,
+    id: &str,
+    document: &mut Value,
+    rows: &mut Vec<Vec<String>>,
+) -> Result<(), CommandFailure> {
+    let budgets = context.store.budgets();
     for mode in Mode::ALL {
         let usage = RealmUsage::read(&context.store, &Realm::new(id, mode)).await?;
         for budget in Budget::ALL {
@@ -172,6 +194,16 @@ async fn show(context: &CommandContext, id: &str) -> Result<Report, CommandFailu
         }
         document["storeBytes"][mode.as_str()] = usage.bytes().into();
     }
+    Ok(())
+}
+
+/// Adds how many requests of the present minute an account has made, of those that limits of the account count.
+async fn add_requests(
+    context: &CommandContext,
+    id: &str,
+    document: &mut Value,
+    rows: &mut Vec<Vec<String>>,
+) -> Result<(), CommandFailure> {
     let limits = &context.settings.limits;
     for (modes, name, rate, most) in [
         (
@@ -194,16 +226,7 @@ async fn show(context: &CommandContext, id: &str) -> Result<Report, CommandFailu
         let [modes, name] = [modes, name].map(str::to_owned);
         rows.push(vec![modes, name, used.to_string(), of_all.to_string()]);
     }
-    let refused = refused::read(&context.store).await?.room.contains_key(id);
-    document["refused"] = refused.into();
-    if refused {
-        text = format!("{text}\nrefused     new records: the account uses too much of the store");
-    }
-    let text = format!(
-        "{text}\n\n{}",
-        table(&["MODE", "LIMITED", "USED", "LIMIT"], &rows)
-    );
-    Ok(Report::new(text, document))
+    Ok(())
 }
 
 fn document(account: &Account) -> Value {

@@ -7,7 +7,7 @@ use crate::failure::CommandFailure;
 use crate::report::Report;
 use archive::Archive;
 use clap::Subcommand;
-use ledger_check::{CheckScope, Checked, Invariant};
+use ledger_check::{CheckScope, Checked, Inconclusive, Invariant};
 use serde_json::json;
 use settings::{Settings, StoreSettings};
 use std::io::{IsTerminal, Write};
@@ -90,28 +90,43 @@ fn report(checked: &Checked, took: Duration) -> Report {
     if checked.ok() {
         return Report::new(format!("{head} Everything holds."), document);
     }
-    let undecided = inconclusive.iter().map(|finding| {
-        let about = finding.records.join(", ");
-        format!(
-            "Inconclusive: {} ({about}): {}",
-            finding.invariant.as_str(),
-            finding.reason
-        )
-    });
-    let undecided: Vec<String> = undecided.collect();
-    if !checked.is_violated() {
-        let of_trail = inconclusive
-            .iter()
-            .any(|finding| finding.invariant == Invariant::Trail);
-        let or = match of_trail {
-            true => " Where the trail cannot be read, `tollgate-admin audit verify` says what is missing.",
-            false => "",
-        };
-        let again =
-            "No violation was found, but some findings are undecided: check again while less money moves.";
-        return Report::new(format!("{}\n{head} {again}{or}", undecided.join("\n")), document);
-    }
-    let rows: Vec<Vec<String>> = violations
+    let undecided: Vec<String> = inconclusive.iter().map(undecided_line).collect();
+    let text = if checked.is_violated() {
+        let count = violations.len() as u64 + more;
+        format!("{}\n{head} {count} violation(s).", findings(checked, &undecided))
+    } else {
+        format!("{}\n{head} {}", undecided.join("\n"), advice(inconclusive))
+    };
+    Report::new(text, document)
+}
+
+fn undecided_line(finding: &Inconclusive) -> String {
+    let about = finding.records.join(", ");
+    format!(
+        "Inconclusive: {} ({about}): {}",
+        finding.invariant.as_str(),
+        finding.reason
+    )
+}
+
+/// Returns what to do about findings of which none is a violation.
+fn advice(inconclusive: &[Inconclusive]) -> String {
+    let of_trail = inconclusive
+        .iter()
+        .any(|finding| finding.invariant == Invariant::Trail);
+    let or = match of_trail {
+        true => " Where the trail cannot be read, `tollgate-admin audit verify` says what is missing.",
+        false => "",
+    };
+    format!(
+        "No violation was found, but some findings are undecided: check again while less money moves.{or}"
+    )
+}
+
+/// Returns the table of the violations, with the lines of what is undecided below.
+fn findings(checked: &Checked, undecided: &[String]) -> String {
+    let rows: Vec<Vec<String>> = checked
+        .violations
         .iter()
         .map(|violation| {
             vec![
@@ -122,14 +137,11 @@ fn report(checked: &Checked, took: Duration) -> Report {
         })
         .collect();
     let mut text = table(&["INVARIANT", "RECORDS", "WHAT IS WRONG"], &rows);
-    if *more > 0 {
-        text = format!("{text}\nand {more} more");
+    if checked.more > 0 {
+        text = format!("{text}\nand {} more", checked.more);
     }
     for line in undecided {
         text = format!("{text}\n{line}");
     }
-    Report::new(
-        format!("{text}\n{head} {} violation(s).", violations.len() as u64 + more),
-        document,
-    )
+    text
 }

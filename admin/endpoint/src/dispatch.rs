@@ -255,12 +255,27 @@ async fn answer<S: Send + Sync + 'static>(
         .as_ref()
         .filter(|_| route.method == Method::GET)
         .map(|caller| Reserved::none(&admission.answer_memory, &caller.account, &caller.actor));
-    let authority = caller.as_ref().map(|caller| caller.authority(route.access));
-    let tester = caller.as_ref().and_then(|caller| tester(route, caller));
     let call = Call::new((admission, state), client, &params, head, body);
     if !route.has(Flag::Query) {
         call.query(&[])?;
     }
+    let reply = handle(operation, call, caller, reserved).await?;
+    match of_answer {
+        Some(memory) => reply.counted(memory),
+        None => Ok(reply),
+    }
+}
+
+/// Runs the handler under the authority of the caller. `reserved` is the memory of the body.
+async fn handle<S: Send + Sync + 'static>(
+    operation: &'static Operation<S>,
+    call: Call<S, ()>,
+    caller: Option<Caller>,
+    reserved: Option<Reserved>,
+) -> Answer {
+    let route = &operation.route;
+    let authority = caller.as_ref().map(|caller| caller.authority(route.access));
+    let tester = caller.as_ref().and_then(|caller| tester(route, caller));
     let answering = match (&operation.handler, caller) {
         (Handler::Known(handler), Some(caller)) => handler(call.by(caller)),
         (Handler::Open(handler), _) => handler(call),
@@ -275,14 +290,10 @@ async fn answer<S: Send + Sync + 'static>(
         drop(reserved);
         answer
     };
-    let reply = run_handler(route, task).await.map_err(|problem| match tester {
+    run_handler(route, task).await.map_err(|problem| match tester {
         Some(who) => problem.in_test_mode(who),
         None => problem,
-    })?;
-    match of_answer {
-        Some(memory) => reply.counted(memory),
-        None => Ok(reply),
-    }
+    })
 }
 
 /// Runs a handler as a separate task, so that a panic is contained. A caller who disconnects does not stop a change

@@ -16,7 +16,7 @@ use store::call::unsettled_holds::HoldState;
 use store::read::Read;
 
 /// Maximum number of attempts to read an account without a change in between.
-const ATTEMPTS: usize = 20;
+const READ_ATTEMPTS: usize = 20;
 /// The field of an agent's record.
 const HELD: &str = "held";
 /// The field of an account's record.
@@ -41,7 +41,7 @@ impl Pass<'_> {
             }
             // Agents whose amount is not known to be right.
             let mut open = agents;
-            for _ in 0..ATTEMPTS {
+            for _ in 0..READ_ATTEMPTS {
                 if open.is_empty() || self.compare_held(account_mode, &mut open).await? {
                     open.clear();
                     break;
@@ -92,13 +92,8 @@ impl Pass<'_> {
             false => after == before,
         };
         let mut values = values.into_iter();
-        let mut sums: BTreeMap<String, u128> = BTreeMap::new();
-        for id in &ids {
-            let hold = values.next().flatten().and_then(|text| Hold::parse(id, &text));
-            if let Some(hold) = hold.filter(|hold| hold.name.account == self.accounts.id(account_mode)) {
-                *sums.entry(hold.name.agent).or_default() += u128::from(hold.estimate.get());
-            }
-        }
+        let holds = ids.iter().zip(values.by_ref());
+        let sums = held_by_agent(self.accounts.id(account_mode), holds);
         let mut wrong = Vec::new();
         agents.retain(|agent| {
             let held = values.next().flatten();
@@ -120,4 +115,17 @@ impl Pass<'_> {
         }
         Ok(is_complete)
     }
+}
+
+/// Sums the estimates of an account's holds by agent, in nanos. `holds` are ids with what is stored of them.
+fn held_by_agent<'a>(
+    account: &str,
+    holds: impl Iterator<Item = (&'a String, Option<String>)>,
+) -> BTreeMap<String, u128> {
+    let mut sums: BTreeMap<String, u128> = BTreeMap::new();
+    let holds = holds.filter_map(|(id, text)| Hold::parse(id, &text?));
+    for hold in holds.filter(|hold| hold.name.account == account) {
+        *sums.entry(hold.name.agent).or_default() += u128::from(hold.estimate.get());
+    }
+    sums
 }

@@ -16,7 +16,18 @@ use store::keys::{IntentIndex, Realm};
 use store::read::Read;
 
 /// Maximum number of attempts to read an audit log while parts of it are archived.
-const ATTEMPTS: usize = 8;
+const READ_ATTEMPTS: usize = 8;
+
+/// The part of an audit log that is in the store.
+struct LivePart {
+    account_mode: AccountMode,
+    /// Number of the last archived entry.
+    base: u64,
+    /// Lines that the list has, and should have.
+    count: u64,
+    /// The counter of the bytes of long entries, as stored.
+    long_text: Option<String>,
+}
 
 impl Pass<'_> {
     /// Reads the audit logs and the lists of intents.
@@ -30,7 +41,7 @@ impl Pass<'_> {
     async fn read_audit_sizes(&mut self) -> Result<(), StoreError> {
         let accounts = self.accounts;
         let mut wanted: Vec<AccountMode> = accounts.account_modes().collect();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             wanted = self.compare_audit_sizes(wanted).await?;
         }
         self.archived_meanwhile(&wanted);
@@ -95,7 +106,7 @@ impl Pass<'_> {
 
     async fn read_audit(&mut self) -> Result<(), StoreError> {
         let mut wanted: Vec<AccountMode> = self.accounts.account_modes().collect();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             wanted = self.read_audit_lines(wanted).await?;
         }
         self.archived_meanwhile(&wanted);
@@ -107,61 +118,93 @@ impl Pass<'_> {
         &mut self,
         account_modes: Vec<AccountMode>,
     ) -> Result<Vec<AccountMode>, StoreError> {
-        let (store, accounts) = (self.store, self.accounts);
-        let bases = account_modes.into_iter().map(|account_mode| {
+        let mut again = Vec::new();
+        let live = self.read_live_parts(account_modes, &mut again).await?;
+        let sums = self.check_lines(&live, &mut again).await?;
+        for part in live {
+            if let Some(sum) = sums.get(&part.account_mode) {
+                self.compare_long_text(&part, *sum);
+            }
+        }
+        Ok(again)
+    }
+
+    /// Reads how much of each audit log is in the store. Adds the logs of which a part was archived meanwhile to
+    /// `again`.
+    async fn read_live_parts(
+        &self,
+        account_modes: Vec<AccountMode>,
+        again: &mut Vec<AccountMode>,
+    ) -> Result<Vec<LivePart>, StoreError> {
+        let accounts = self.accounts;
+        let jobs = account_modes.into_iter().map(|account_mode| {
             let realm = accounts.realm(account_mode);
             let fields = [ModeField::AuditSeq, ModeField::AuditText].map(|field| field.name(realm.mode()));
             let record = Read::fields(realm.bucket(), realm.record(), &fields);
             let length = Read::list_length(realm.bucket(), realm.audit());
             Job::new([archived(realm), record, length, archived(realm)], account_mode)
         });
-        let (mut live, mut again) = (Vec::new(), Vec::new());
-        let mut texts = HashMap::new();
-        drive(store, bases, |account_mode, mut answers| {
+        let mut live = Vec::new();
+        drive(self.store, jobs, |account_mode, mut answers| {
             let base = answers.number().unwrap_or(0);
             let mut fields = answers
                 .read::<Vec<Option<String>>>()
                 .unwrap_or_default()
                 .into_iter();
             let seq = fields.next().flatten().and_then(|text| text.parse::<u64>().ok());
-            let says = fields.next().flatten();
+            let long_text = fields.next().flatten();
             // Lines that the list lacks are reported with its size.
             let length = answers.read::<u64>().unwrap_or(0);
             if answers.number().unwrap_or(0) != base {
                 return again.push(account_mode);
             }
-            live.push((
+            live.push(LivePart {
                 account_mode,
                 base,
-                seq.unwrap_or(0).saturating_sub(base).min(length),
-            ));
-            texts.insert(account_mode, (says, 0));
+                count: seq.unwrap_or(0).saturating_sub(base).min(length),
+                long_text,
+            });
         })
         .await?;
-        let jobs = live.iter().flat_map(|(account_mode, base, size)| {
-            let realm = accounts.realm(*account_mode);
-            (0..*size).step_by(BATCH).map(move |first| {
-                let count = (size - first).min(BATCH as u64);
+        Ok(live)
+    }
+
+    /// Checks the numbers of the lines. Returns the bytes of the long entries of each log; of which a part was archived
+    /// meanwhile is added to `again` instead.
+    async fn check_lines(
+        &mut self,
+        live: &[LivePart],
+        again: &mut Vec<AccountMode>,
+    ) -> Result<HashMap<AccountMode, u64>, StoreError> {
+        let (store, accounts) = (self.store, self.accounts);
+        let mut sums: HashMap<AccountMode, u64> = live.iter().map(|part| (part.account_mode, 0)).collect();
+        let jobs = live.iter().flat_map(|part| {
+            let realm = accounts.realm(part.account_mode);
+            (0..part.count).step_by(BATCH).map(move |first| {
+                let count = (part.count - first).min(BATCH as u64);
                 let lines = Read::list(realm.bucket(), realm.audit(), first, count);
-                Job::new([lines, archived(realm)], (*account_mode, *base, first)).with_weight(BATCH)
+                Job::new([lines, archived(realm)], (part, first)).with_weight(BATCH)
             })
         });
-        drive(store, jobs, |(account_mode, base, first), mut answers| {
+        drive(store, jobs, |(part, first), mut answers| {
+            let (account_mode, base) = (part.account_mode, part.base);
             let entries = answers.read::<Vec<Vec<u8>>>().unwrap_or_default();
             if answers.number().unwrap_or(0) != base {
                 if again.last() != Some(&account_mode) {
                     again.push(account_mode);
                 }
-                texts.remove(&account_mode);
+                sums.remove(&account_mode);
                 return;
             }
             self.count(entries.len());
-            if let Some((_, sum)) = texts.get_mut(&account_mode) {
-                let bytes = entries.iter().zip(base + first + 1..);
-                *sum += bytes.map(|(line, seq)| long_text(seq, line)).sum::<u64>();
+            let mut numbered = entries.iter().zip(base + first + 1..);
+            if let Some(sum) = sums.get_mut(&account_mode) {
+                *sum += numbered
+                    .clone()
+                    .map(|(line, seq)| long_text(seq, line))
+                    .sum::<u64>();
             }
-            let mut numbers = entries.iter().zip(base + first + 1..);
-            if let Some((entry, number)) = numbers.find(|(entry, number)| leading(entry) != Some(*number)) {
+            if let Some((entry, number)) = numbered.find(|(entry, number)| leading(entry) != Some(*number)) {
                 let key = accounts.realm(account_mode).audit();
                 let found =
                     leading(entry).map_or("a line without number".to_owned(), |is| format!("entry {is}"));
@@ -170,15 +213,17 @@ impl Pass<'_> {
             }
         })
         .await?;
-        for (account_mode, (says, sum)) in texts {
-            let realm = accounts.realm(account_mode);
-            if let Some((apart, detail)) = differs(says.as_deref(), sum, "long audit entries") {
-                let record = format!("{} {}", realm.record(), ModeField::AuditText.name(realm.mode()));
-                self.found
-                    .add_moving(Invariant::Counters, &[&record], apart, detail);
-            }
+        Ok(sums)
+    }
+
+    /// Compares the counter of long entries with the `sum` of their bytes.
+    fn compare_long_text(&mut self, part: &LivePart, sum: u64) {
+        let realm = self.accounts.realm(part.account_mode);
+        if let Some((apart, detail)) = differs(part.long_text.as_deref(), sum, "long audit entries") {
+            let record = format!("{} {}", realm.record(), ModeField::AuditText.name(realm.mode()));
+            self.found
+                .add_moving(Invariant::Counters, &[&record], apart, detail);
         }
-        Ok(again)
     }
 
     async fn read_intent_lists(&mut self) -> Result<(), StoreError> {

@@ -1,10 +1,14 @@
 //! The sets of open escrows. They prevent that an agent is deleted while an escrow that its account pays names it.
 
+use super::book::AccountMode;
 use super::drive::{Job, drive};
 use super::pass::Pass;
 use super::violation::Invariant;
 use store::StoreError;
 use store::read::Read;
+
+/// Account, mode and owner of a set, and the number of an escrow in it.
+type Member = (AccountMode, String, u64);
 
 impl Pass<'_> {
     /// Checks that the escrows that hold money are in the sets of open escrows of their owners in the payer's account,
@@ -25,7 +29,7 @@ impl Pass<'_> {
             )
             .with_weight(20)
         });
-        let mut members = Vec::new();
+        let mut members: Vec<Member> = Vec::new();
         drive(store, jobs, |(account_mode, owner), mut answers| {
             let key = accounts.realm(account_mode).open_escrows(&owner);
             match answers.read::<Vec<u64>>() {
@@ -45,6 +49,12 @@ impl Pass<'_> {
             }
         })
         .await?;
+        self.check_members(members).await
+    }
+
+    /// Checks that each member of a set is an escrow that holds money of the set's owner.
+    async fn check_members(&mut self, members: Vec<Member>) -> Result<(), StoreError> {
+        let (store, accounts) = (self.store, self.accounts);
         let fields = ["status", "from_owner", "to_account", "to_owner"].map(str::to_owned);
         let jobs = members.into_iter().map(|(account_mode, owner, number)| {
             let realm = accounts.realm(account_mode);

@@ -110,56 +110,67 @@ impl<'a> Pass<'a> {
             pending_checks: PendingChecks::new(),
             flows: [Flow::default(), Flow::default()],
         };
-        pass.read_checkpoints().await;
-        pass.read_rows().await?;
-        pass.read_text_counters().await?;
-        pass.scan().await?;
-        pass.check_texts().await?;
-        pass.read_escrow_wallets().await?;
-        pass.read_archived_intents().await?;
-        pass.finish_earlier_checks();
-        let witnesses = pass.read_witnesses().await?;
-        pass.read_snapshots().await?;
-        pass.check_escrow_wallets();
-        pass.end_of_waiting_transfers();
-        pass.check_versions(witnesses);
-        pass.check_checkpoints();
-        pass.check_held().await?;
-        pass.check_policies().await?;
-        pass.read_hold_indexes().await?;
-        pass.read_run_indexes().await?;
-        pass.read_transactions().await?;
-        pass.read_lists().await?;
-        pass.read_logs().await?;
-        pass.read_trails().await?;
-        pass.read_open_escrows().await?;
-        pass.read_escrow_lists().await?;
-        pass.read_outside().await?;
-        pass.read_email_lookups().await?;
-        pass.read_counters_of_numbers().await?;
-        pass.check_transit();
+        pass.read_all().await?;
+        pass.finish().await
+    }
+
+    /// Reads the records, each part in an order in which the compared data cannot disagree.
+    async fn read_all(&mut self) -> Result<(), StoreError> {
+        self.read_checkpoints().await;
+        self.read_rows().await?;
+        self.read_text_counters().await?;
+        self.scan().await?;
+        self.check_texts().await?;
+        self.read_escrow_wallets().await?;
+        self.read_archived_intents().await?;
+        self.finish_earlier_checks();
+        let witnesses = self.read_witnesses().await?;
+        self.read_snapshots().await?;
+        self.check_escrow_wallets();
+        self.end_of_waiting_transfers();
+        self.check_versions(witnesses);
+        self.check_checkpoints();
+        self.check_held().await?;
+        self.check_policies().await?;
+        self.read_hold_indexes().await?;
+        self.read_run_indexes().await?;
+        self.read_transactions().await?;
+        self.read_lists().await?;
+        self.read_logs().await?;
+        self.read_trails().await?;
+        self.read_open_escrows().await?;
+        self.read_escrow_lists().await?;
+        self.read_outside().await?;
+        self.read_email_lookups().await?;
+        self.read_counters_of_numbers().await?;
+        self.check_transit();
+        Ok(())
+    }
+
+    /// Ends the comparisons and reports what they found.
+    async fn finish(self) -> Result<PassOutcome, StoreError> {
+        let (mut found, accounts) = (self.found, self.accounts);
         let Reconciled {
             suspects,
             mut mismatch,
             left_out,
-        } = pass.reconciliation.finish();
+        } = self.reconciliation.finish();
         mismatch.retain(|mismatch| {
-            let account_mode = account_mode_named(pass.accounts, &mismatch.account_mode);
+            let account_mode = account_mode_named(accounts, &mismatch.account_mode);
             let is_unread = mismatch.comparison.is_of_trail()
-                && account_mode.is_some_and(|account_mode| pass.incomplete.contains(&account_mode));
-            !is_unread && !may_be_archived(mismatch, account_mode, &pass.unread_intents)
+                && account_mode.is_some_and(|account_mode| self.incomplete.contains(&account_mode));
+            !is_unread && !may_be_archived(mismatch, account_mode, &self.unread_intents)
         });
-        let (found, accounts) = (&mut pass.found, pass.accounts);
-        for mismatch in foreign_left_out(store, accounts, mismatch).await? {
-            report(found, accounts, &mismatch);
+        for mismatch in foreign_left_out(self.store, accounts, mismatch).await? {
+            report(&mut found, accounts, &mismatch);
         }
         Ok(PassOutcome {
-            found: pass.found,
-            inconclusive: pass.inconclusive,
+            found,
+            inconclusive: self.inconclusive,
             suspects,
             left_out: left_out.into_iter().map(incomplete_comparison).collect(),
-            pending_checks: pass.pending_checks,
-            checked: pass.checked,
+            pending_checks: self.pending_checks,
+            checked: self.checked,
         })
     }
 

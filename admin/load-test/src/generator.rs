@@ -236,23 +236,7 @@ pub(super) async fn phase(
     let mut connections = JoinSet::new();
     for _ in 0..generator.connections {
         let (generator, gate, rate) = (Arc::clone(generator), Arc::clone(&gate), phase.rate);
-        connections.spawn(async move {
-            while generator.next.load(Ordering::Acquire) < calls {
-                let Ok(permit) = gate.acquire().await else {
-                    return;
-                };
-                permit.forget();
-                let number = generator.next.fetch_add(1, Ordering::AcqRel);
-                if number + 1 >= calls {
-                    gate.close();
-                }
-                let due = pace::due(start, rate, number);
-                match due.elapsed() > DROPPED_AFTER {
-                    true => generator.drop_one(),
-                    false => generator.send(number, due).await,
-                }
-            }
-        });
+        connections.spawn(async move { send_in_turn(&generator, &gate, calls, (start, rate)).await });
     }
     let answers = async { while connections.join_next().await.is_some() {} };
     let stopped = async {
@@ -281,6 +265,31 @@ pub(super) async fn phase(
         generator.unknown_everywhere();
     }
     Ok(seen)
+}
+
+/// Sends calls over one connection as `gate` releases them, until all `calls` of the phase, which begins at `start` with
+/// `rate` calls per second, are taken.
+async fn send_in_turn(
+    generator: &LoadGenerator,
+    gate: &Semaphore,
+    calls: u64,
+    (start, rate): (Instant, u32),
+) {
+    while generator.next.load(Ordering::Acquire) < calls {
+        let Ok(permit) = gate.acquire().await else {
+            return;
+        };
+        permit.forget();
+        let number = generator.next.fetch_add(1, Ordering::AcqRel);
+        if number + 1 >= calls {
+            gate.close();
+        }
+        let due = pace::due(start, rate, number);
+        match due.elapsed() > DROPPED_AFTER {
+            true => generator.drop_one(),
+            false => generator.send(number, due).await,
+        }
+    }
 }
 
 /// Describes why a call got no answer, in few words and without addresses.

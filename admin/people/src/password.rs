@@ -158,12 +158,7 @@ pub async fn reset(call: OpenCall) -> Answer {
     let mut found = user_of(people, &hash, guesses).await?;
     // Without a code nothing is guessed, so the tries stay for the code that the answer asks for.
     if found.1.user.totp.is_some() && code.is_some() {
-        let codes = attempts(Tries::Reset, &found.1.user.id);
-        if let Err(problem) = take(people, codes).await {
-            // Nothing is checked, so the address guessed nothing.
-            guesses.give_back(&people.store).await?;
-            return Err(problem);
-        }
+        count_code(people, &found.1.user, guesses).await?;
     }
     let password = people
         .passwords
@@ -173,17 +168,7 @@ pub async fn reset(call: OpenCall) -> Answer {
     let fresh = NewLogin::new(call.headers(), call.client)?;
     for _ in 0..ATTEMPTS {
         let (account, stored) = &found;
-        let (user, factor) = match second_factor(people, &account.id, &stored.user, code.as_deref()).await? {
-            Factor::None => (stored.user.clone(), "link"),
-            Factor::Right(user, how) => (user, how),
-            Factor::Missing => {
-                guesses.give_back(&people.store).await?;
-                return Err(Code::TotpRequired.into());
-            }
-            Factor::Wrong => {
-                return Err(refused(&call, std::slice::from_ref(&found), call.client, "code").await?);
-            }
-        };
+        let (user, factor) = require_factor(&call, &found, code.as_deref(), guesses).await?;
         let password = password.clone();
         let user = User { password, ..user };
         let open = SessionOpening {
@@ -212,6 +197,40 @@ pub async fn reset(call: OpenCall) -> Answer {
             .ok_or_else(no_link)?;
     }
     Err(Code::ServiceUnavailable.into())
+}
+
+/// Counts a guess of the user's code. The address guessed nothing if that is refused, since nothing is checked then.
+///
+/// # Errors
+/// 429 `LOGIN_LOCKED`, 503.
+async fn count_code(people: &PeopleState, user: &User, of_address: Attempts<'_>) -> Result<(), Problem> {
+    let counted = take(people, attempts(Tries::Reset, &user.id)).await;
+    if counted.is_err() {
+        of_address.give_back(&people.store).await?;
+    }
+    counted
+}
+
+/// Returns the user with the second factor used, and the factor: `link` if the user has none, else the kind of the code.
+///
+/// # Errors
+/// 401 `TOTP_REQUIRED` and `INVALID_CREDENTIALS`, 503.
+async fn require_factor(
+    call: &OpenCall,
+    found: &(Account, StoredUser),
+    code: Option<&str>,
+    of_address: Attempts<'_>,
+) -> Result<(User, &'static str), Problem> {
+    let (people, (account, stored)) = (&call.state, found);
+    match second_factor(people, &account.id, &stored.user, code).await? {
+        Factor::None => Ok((stored.user.clone(), "link")),
+        Factor::Right(user, how) => Ok((user, how)),
+        Factor::Missing => {
+            of_address.give_back(&people.store).await?;
+            Err(Code::TotpRequired.into())
+        }
+        Factor::Wrong => Err(refused(call, std::slice::from_ref(found), call.client, "code").await?),
+    }
 }
 
 /// Completes a sign-in by link: the link was correct, so the address's attempt and all of the user's attempts are

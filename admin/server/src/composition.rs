@@ -70,24 +70,12 @@ impl Server {
             settings,
             store.clone(),
             Arc::clone(&keyring),
-            Arc::clone(&plans),
+            plans,
             &registrar,
         )?);
         let webhooks = Arc::new(webhooks(settings, &store, &archive, &keyring, &registrar)?);
         let people = people(settings, &admission, &keyring, &registrar)?;
-        let workers = Workers {
-            store: store.clone(),
-            health: Arc::clone(&admission.health),
-            archive: Arc::clone(&archive),
-            audit: settings.audit.clone(),
-            keyring: Arc::clone(&keyring),
-            guard_share: settings.limits.guard_share,
-            refused: Arc::clone(&admission.refused),
-            blocked: Arc::clone(&admission.blocked),
-            plans: Arc::clone(&plans),
-            webhooks: Arc::clone(&webhooks),
-            metrics: WorkerMetrics::new(&registrar).map_err(set_up)?,
-        };
+        let workers = workers(settings, &admission, &archive, &keyring, &webhooks, &registrar)?;
         let api = ApiState {
             store,
             keyring,
@@ -169,6 +157,29 @@ fn webhooks(
         metrics,
     )
     .map_err(set_up)
+}
+
+fn workers(
+    settings: &Settings,
+    admission: &Admission,
+    archive: &Arc<Archive>,
+    keyring: &Arc<Keyring>,
+    webhooks: &Arc<Webhooks>,
+    registrar: &Registrar,
+) -> Result<Workers, ServeError> {
+    Ok(Workers {
+        store: admission.store.clone(),
+        health: Arc::clone(&admission.health),
+        archive: Arc::clone(archive),
+        audit: settings.audit.clone(),
+        keyring: Arc::clone(keyring),
+        guard_share: settings.limits.guard_share,
+        refused: Arc::clone(&admission.refused),
+        blocked: Arc::clone(&admission.blocked),
+        plans: Arc::clone(&admission.plans),
+        webhooks: Arc::clone(webhooks),
+        metrics: WorkerMetrics::new(registrar).map_err(set_up)?,
+    })
 }
 
 fn people(

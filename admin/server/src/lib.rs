@@ -14,10 +14,13 @@ mod removed_plans;
 
 pub use error::ServeError;
 
+use api::ApiState;
+use axum::Router;
 use composition::Server;
 use connections::limit::ConnectionLimit;
 use connections::{allocator, open_files};
-use endpoint::Paths;
+use endpoint::{Admission, Paths};
+use people::PeopleState;
 use settings::Settings;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,6 +30,7 @@ use telemetry::background::keep_running;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
 
 /// Longest time for requests in flight and turns of workers after SIGTERM or SIGINT.
 const DRAIN: Duration = Duration::from_secs(15);
@@ -55,24 +59,15 @@ pub async fn serve(settings: Settings, config: &str) -> Result<(), ServeError> {
     } = Server::new(&settings)?;
     let management = bind("admin.listen", settings.admin.listen).await?;
     let operations = bind("admin.ops_listen", settings.admin.ops_listen).await?;
-    let warnings = [settings.master_key_warning(), settings.trusted_proxies_warning()];
-    for warning in warnings.iter().flatten() {
-        tracing::warn!("{warning}");
-    }
+    warn(&settings);
     let (stop, stopping) = watch::channel(false);
     telemetry::export(&settings.telemetry, "tollgate-admin");
-    let store = admission.store.clone();
-    let mut working = workers.start(&stopping);
-    let store_metrics = running.metrics.store.clone();
+    let working = workers.start(&stopping);
+    let (store, store_metrics) = (admission.store.clone(), running.metrics.store.clone());
     let follow_store = move || store_metrics.clone().follow(store.clone());
     tokio::spawn(keep_running("store_metrics", follow_store));
     tokio::spawn(keep_running("give_back", allocator::give_back));
-    let mut paths = Paths::new(admission);
-    paths.mount(api::operations(), &api);
-    paths.mount(people::operations(), &people);
-    let pages = dashboard::router();
-    let pages = pages.merge(api_docs::reference::router());
-    let router = paths.into_router(pages, settings.public_edge_url().as_deref());
+    let router = router(&settings, admission, &api, &people);
     let open_files = open_files::raise();
     let [for_people, for_operators] = &running.metrics.connections;
     let serving = tokio::spawn(listener::serve(
@@ -107,6 +102,34 @@ pub async fn serve(settings: Settings, config: &str) -> Result<(), ServeError> {
     let delay = Duration::from_millis(settings.admin.drain_delay_ms);
     drop(tokio::time::timeout(delay, signals.stop_again()).await);
     stop.send_replace(true);
+    drain([serving, operating], working).await;
+    Ok(())
+}
+
+fn warn(settings: &Settings) {
+    let warnings = [settings.master_key_warning(), settings.trusted_proxies_warning()];
+    for warning in warnings.iter().flatten() {
+        tracing::warn!("{warning}");
+    }
+}
+
+/// Returns the router of the management API, the dashboard and the reference pages.
+fn router(
+    settings: &Settings,
+    admission: Arc<Admission>,
+    api: &Arc<ApiState>,
+    people: &Arc<PeopleState>,
+) -> Router {
+    let mut paths = Paths::new(admission);
+    paths.mount(api::operations(), api);
+    paths.mount(people::operations(), people);
+    let pages = dashboard::router();
+    let pages = pages.merge(api_docs::reference::router());
+    paths.into_router(pages, settings.public_edge_url().as_deref())
+}
+
+/// Waits until both listeners and all workers have ended, at most [`DRAIN`], and exports the last spans.
+async fn drain([serving, operating]: [JoinHandle<()>; 2], mut working: JoinSet<()>) {
     let drained = tokio::time::timeout(DRAIN, async {
         let workers_end = async { while working.join_next().await.is_some() {} };
         tokio::join!(serving, operating, workers_end)
@@ -117,7 +140,6 @@ pub async fn serve(settings: Settings, config: &str) -> Result<(), ServeError> {
         Ok(_) => tracing::info!("stopped"),
         Err(_elapsed) => tracing::warn!("stopped with requests in flight, or in a worker's turn"),
     }
-    Ok(())
 }
 
 /// Returns the limits of each of the two listeners, which count their own connections. Each gets half of the

@@ -167,13 +167,19 @@ async fn serve_connection(
     };
     let Err(error) = ended else { return };
     let parts = connection.into_parts();
-    let answer = match (error.is_parse_version_h2(), error.is_timeout()) {
-        (true, _) => bare_answer::OF_HTTP_2,
-        // An unused connection is closed without an answer, which could be taken for that to the next request.
-        (_, true) if !parts.read_buf.is_empty() => bare_answer::OF_LATE_HEAD,
-        _ => return,
-    };
-    let mut stream = parts.io.into_inner();
-    drop(stream.write_all(answer).await);
-    drop(stream.shutdown().await);
+    if let Some(answer) = answer_to_broken_head(&error, parts.read_buf.is_empty()) {
+        let mut stream = parts.io.into_inner();
+        drop(stream.write_all(answer).await);
+        drop(stream.shutdown().await);
+    }
+}
+
+/// Returns the answer to a head that hyper gave up without one. `is_unused` is a connection without a byte of it, which
+/// is closed without an answer: that could be taken for the answer to the next request.
+fn answer_to_broken_head(error: &hyper::Error, is_unused: bool) -> Option<&'static [u8]> {
+    match (error.is_parse_version_h2(), error.is_timeout()) {
+        (true, _) => Some(bare_answer::OF_HTTP_2),
+        (_, true) if !is_unused => Some(bare_answer::OF_LATE_HEAD),
+        _ => None,
+    }
 }

@@ -100,13 +100,13 @@ pub struct EdgeComponents {
 
 impl EdgeComponents {
     /// Creates the components. Starts no task.
-    pub fn new(parts: EdgeInputs, store: Store, metrics: Arc<Metrics>) -> Self {
-        let settings = Arc::new(parts.settings);
+    pub fn new(inputs: EdgeInputs, store: Store, metrics: Arc<Metrics>) -> Self {
+        let settings = Arc::new(inputs.settings);
         let proxy = &settings.proxy;
         let owners = Arc::new(KeyOwners::new(proxy.max_remembered_keys));
         let views = Arc::<AccountViews>::default();
         let address = Store::shown_address(&settings.store);
-        let provider_keys = Arc::new(ProviderKeys::new(parts.keyring));
+        let provider_keys = Arc::new(ProviderKeys::new(inputs.keyring));
         let health = EdgeStoreHealth::new(
             store.clone(),
             Arc::clone(&owners),
@@ -115,7 +115,7 @@ impl EdgeComponents {
         );
         Self {
             admission: Arc::default(),
-            connections: parts.connections,
+            connections: inputs.connections,
             budget: Arc::new(BufferBudget::new(
                 proxy.max_buffered_bytes,
                 proxy.max_body_bytes + HEAD_BYTES_MAX,
@@ -127,11 +127,11 @@ impl EdgeComponents {
             refused: Arc::new(RefusedAccounts::new(store.clone(), Arc::clone(&views))),
             views,
             lost_writes: Arc::default(),
-            plans: Arc::new(PlanTable::new(&parts.plans, settings.public_url())),
-            prices: Arc::new(Prices::new(parts.prices, store.clone(), metrics.tables.clone())),
+            plans: Arc::new(PlanTable::new(&inputs.plans, settings.public_url())),
+            prices: Arc::new(Prices::new(inputs.prices, store.clone(), metrics.tables.clone())),
             provider_keys,
-            upstreams: Arc::new(parts.upstreams),
-            retry_queue: parts.retry_queue,
+            upstreams: Arc::new(inputs.upstreams),
+            retry_queue: inputs.retry_queue,
             stops: proxy.stop_frozen_streams.then(Arc::default),
             settings,
             store,

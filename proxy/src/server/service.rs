@@ -57,7 +57,7 @@ pub struct EdgeService {
     pub listener: Service<EdgeApp>,
     pub state: Arc<OnceLock<Arc<EdgeState>>>,
     pub ops_state: Arc<OnceLock<OpsState>>,
-    pub parts: Option<EdgeInputs>,
+    pub inputs: Option<EdgeInputs>,
     pub telemetry: Option<Telemetry>,
     pub hangups: Option<Signal>,
     pub fds: Arc<OnceLock<Fds>>,
@@ -77,14 +77,14 @@ struct StartedEdge {
 impl EdgeService {
     /// Creates the components and starts the background tasks. The store must be opened in the runtime that uses it.
     fn start(&mut self) -> Option<StartedEdge> {
-        let parts = self.parts.take()?;
+        let inputs = self.inputs.take()?;
         let Telemetry {
             registrar,
             metrics,
             gauges,
         } = self.telemetry.take()?;
         let hangups = self.hangups.take()?;
-        let settings = &parts.settings;
+        let settings = &inputs.settings;
         for warning in settings
             .drain_warning()
             .iter()
@@ -93,11 +93,11 @@ impl EdgeService {
         {
             tracing::warn!("{warning}");
         }
-        let budgets = parts.settings.limits.budgets();
-        let store = Store::from_settings(&parts.settings.store)
+        let budgets = inputs.settings.limits.budgets();
+        let store = Store::from_settings(&inputs.settings.store)
             .ok()?
             .with_budgets(budgets);
-        let components = EdgeComponents::new(parts, store, Arc::new(metrics));
+        let components = EdgeComponents::new(inputs, store, Arc::new(metrics));
         self.state.get_or_init(|| Arc::new(components.edge_state()));
         self.descriptors.warn_if_below(self.configured);
         components.start_background_tasks(gauges.store.clone(), hangups);

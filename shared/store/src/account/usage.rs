@@ -62,20 +62,45 @@ const fn bytes_of(budget: Budget) -> u64 {
     }
 }
 
+/// Fields of the account's record that count what it has in a mode.
+const FIELDS: [ModeField; 9] = [
+    ModeField::ClosedWallets,
+    ModeField::TextBytes,
+    ModeField::TransactionsIn,
+    ModeField::Escrows,
+    ModeField::Deposits,
+    ModeField::Refusals,
+    ModeField::AuditText,
+    ModeField::Webhooks,
+    ModeField::KeptText,
+];
+
+/// Counters in the account's record.
+struct RecordCounters {
+    /// Virtual keys and API keys that were ever created.
+    keys: u64,
+    /// The values of [`FIELDS`], in their order.
+    fields: Vec<Option<String>>,
+}
+
+impl RecordCounters {
+    fn text(&self, field: ModeField) -> Option<&str> {
+        let at = FIELDS.iter().position(|read| *read == field)?;
+        self.fields.get(at)?.as_deref()
+    }
+
+    /// Returns a count; 0 if the record has none.
+    fn count(&self, field: ModeField) -> u64 {
+        self.text(field).and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+}
+
 impl RealmUsage {
     /// Reads the usage, in two to four round trips.
     pub async fn read(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
         let ended_ms = server_clock::now_ms(store).await?.saturating_sub(RUN_LIFE_MS);
         let replies: Vec<redis::Value> = store.pipeline(&query(realm, ended_ms)).await?;
-        let mut replies = replies.into_iter();
-        let record = redis::from_redis_value(replies.next().unwrap_or_default());
-        let record: Vec<Option<String>> = record.map_err(StoreError::unexpected)?;
-        let counts: Result<Vec<Option<u64>>, _> = replies.map(redis::from_redis_value).collect();
-        let counts: Vec<u64> = counts
-            .map_err(StoreError::unexpected)?
-            .into_iter()
-            .map(Option::unwrap_or_default)
-            .collect();
+        let (record, counts) = decode(replies)?;
         let &[
             agents,
             policies,
@@ -94,26 +119,25 @@ impl RealmUsage {
             return Err(StoreError::unexpected("counts of an account's records"));
         };
         let entries = all_entries.saturating_sub(arrivals.iter().sum());
-        let field = |at: usize| record.get(at).and_then(Option::as_deref);
-        let count = |at: usize| field(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        let count = |field: ModeField| record.count(field);
         let used = Budget::ALL.map(|budget| match budget {
-            Budget::Agents => agents + count(1),
+            Budget::Agents => agents + count(ModeField::ClosedWallets),
             Budget::Policies => policies,
             // Provider keys have no test mode.
             Budget::ProviderKeys if realm.mode() == Mode::Live => sealed,
             Budget::ProviderKeys => 0,
-            Budget::Keys => count(0),
+            Budget::Keys => record.keys,
             Budget::Runs => runs,
             Budget::Intents => intents,
-            Budget::TextBytes => count(2),
-            Budget::Transactions => transactions.saturating_sub(count(3)),
-            Budget::Escrows => count(4),
-            Budget::Deposits => count(5),
-            Budget::Refusals => refusals(field(6)),
+            Budget::TextBytes => count(ModeField::TextBytes),
+            Budget::Transactions => transactions.saturating_sub(count(ModeField::TransactionsIn)),
+            Budget::Escrows => count(ModeField::Escrows),
+            Budget::Deposits => count(ModeField::Deposits),
+            Budget::Refusals => refusals(record.text(ModeField::Refusals)),
             Budget::AuditEntries => entries,
-            Budget::AuditText => count(7),
+            Budget::AuditText => count(ModeField::AuditText),
         });
-        let deliveries = match count(8) {
+        let deliveries = match count(ModeField::Webhooks) {
             0 => 0,
             _ => deliveries(store, realm).await?,
         };
@@ -124,7 +148,7 @@ impl RealmUsage {
         Ok(Self {
             used,
             line_bytes,
-            kept_text: count(9),
+            kept_text: count(ModeField::KeptText),
             deliveries,
             frozen_agents,
             archived: ArchivedUsage {
@@ -159,19 +183,8 @@ impl RealmUsage {
 /// The reads of [`RealmUsage::read`]: fields of the account's record, then counts.
 fn query(realm: &Realm, ended_ms: u64) -> redis::Pipeline {
     let mut query = redis::pipe();
-    let fields = [
-        ModeField::ClosedWallets,
-        ModeField::TextBytes,
-        ModeField::TransactionsIn,
-        ModeField::Escrows,
-        ModeField::Deposits,
-        ModeField::Refusals,
-        ModeField::AuditText,
-        ModeField::Webhooks,
-        ModeField::KeptText,
-    ];
     let record = query.cmd("HMGET").arg(realm.record()).arg("key_seq");
-    for field in fields {
+    for field in FIELDS {
         record.arg(field.name(realm.mode()));
     }
     query.cmd("ZCARD").arg(realm.agents());
@@ -189,6 +202,25 @@ fn query(realm: &Realm, ended_ms: u64) -> redis::Pipeline {
     query.cmd("LLEN").arg(realm.audit());
     audit_lines::count_arrivals(&mut query, realm);
     query
+}
+
+/// Decodes the replies to [`query`]: the counters of the record, then counts, 0 for each that does not exist.
+fn decode(replies: Vec<redis::Value>) -> Result<(RecordCounters, Vec<u64>), StoreError> {
+    let mut replies = replies.into_iter();
+    let record = redis::from_redis_value(replies.next().unwrap_or_default());
+    let record: Vec<Option<String>> = record.map_err(StoreError::unexpected)?;
+    let mut values = record.into_iter();
+    let keys = values.next().flatten().and_then(|text| text.parse().ok());
+    let record = RecordCounters {
+        keys: keys.unwrap_or(0),
+        fields: values.collect(),
+    };
+    let counts: Result<Vec<Option<u64>>, _> = replies.map(redis::from_redis_value).collect();
+    let counts = counts.map_err(StoreError::unexpected)?;
+    Ok((
+        record,
+        counts.into_iter().map(Option::unwrap_or_default).collect(),
+    ))
 }
 
 /// Counts the refusals of this span and the one before: see `refusals.lua`.

@@ -1,6 +1,6 @@
 //! Twins of `agent/*.lua`: create, change and delete an agent with its wallet row.
 
-use crate::keys::{AccountKeys, TRANSACTION_LISTS, closed_holder};
+use crate::keys::{AccountKeys, Realm, TRANSACTION_LISTS, closed_holder};
 use crate::script::change::{
     ATTEMPTS, AuditEvent, BUDGET, FIELDS, FieldChange, KEPT_TEXT, Scope, ShownField, field_args, shown,
     unexpected_reply,
@@ -253,6 +253,33 @@ fn keys_at(account: &AccountKeys, agent: &str, first: usize, count: usize) -> re
     range
 }
 
+/// Returns the keys of the deletion of an agent that has this policy, this wallet and these virtual keys.
+fn delete_keys(
+    realm: &Realm,
+    agent: &str,
+    (policy, number): (Option<&str>, u64),
+    virtual_keys: &[String],
+) -> DeleteKeys {
+    let policies = realm.policies();
+    DeleteKeys {
+        agent: realm.agent(agent),
+        agents: realm.agents(),
+        policy: policy.map_or_else(|| policies.clone(), |id| realm.policy(id)),
+        policies,
+        active_keys: realm.keys().active_keys(),
+        agent_keys: realm.keys().agent_keys(agent),
+        sealed_agents: realm.keys().sealed_agents(),
+        closed_wallet: realm.closed_wallet(number),
+        open_escrows: realm.open_escrows(agent),
+        lists: realm.transaction_lists(agent),
+        closed_lists: realm.transaction_lists(&closed_holder(number)),
+        virtual_keys: virtual_keys
+            .iter()
+            .map(|id| realm.keys().virtual_key(id))
+            .collect(),
+    }
+}
+
 /// Makes one attempt; `None` if policy, wallet or virtual keys changed between read and script. `forgotten` are keys
 /// that were removed beforehand.
 async fn try_delete(
@@ -262,11 +289,10 @@ async fn try_delete(
     forgotten: &[String],
 ) -> Result<Option<Deleted>, StoreError> {
     let realm = scope.realm();
-    let record = realm.agent(agent);
     let mut query = redis::pipe();
     query
         .cmd("HMGET")
-        .arg(&record)
+        .arg(realm.agent(agent))
         .arg(&["policy_id", "wallet_number"]);
     // Reading one key more than the limit makes the script detect keys that it was not given.
     query.add_command(keys_at(realm.keys(), agent, 0, KEYS_AT_ONCE + 1));
@@ -279,27 +305,7 @@ async fn try_delete(
         Mode::Live => virtual_keys,
         Mode::Test => Vec::new(),
     };
-    let policies = realm.policies();
-    let policy_key = policy
-        .as_ref()
-        .map_or_else(|| policies.clone(), |id| realm.policy(id));
-    let keys = DeleteKeys {
-        agent: record,
-        agents: realm.agents(),
-        policies,
-        policy: policy_key,
-        active_keys: realm.keys().active_keys(),
-        agent_keys: realm.keys().agent_keys(agent),
-        sealed_agents: realm.keys().sealed_agents(),
-        closed_wallet: realm.closed_wallet(number),
-        open_escrows: realm.open_escrows(agent),
-        lists: realm.transaction_lists(agent),
-        closed_lists: realm.transaction_lists(&closed_holder(number)),
-        virtual_keys: virtual_keys
-            .iter()
-            .map(|id| realm.keys().virtual_key(id))
-            .collect(),
-    };
+    let keys = delete_keys(&realm, agent, (policy.as_deref(), number), &virtual_keys);
     let all = virtual_keys.iter().chain(forgotten);
     let logged: Vec<&String> = all.take(KEYS_LOGGED_MAX).collect();
     let count = virtual_keys.len() + forgotten.len();

@@ -12,6 +12,7 @@ use crate::escrow::{Escrow, EscrowStatus};
 use crate::intent::NewIntent;
 use crate::script::change::{AuditEvent, unexpected_reply};
 use crate::transaction::TransactionType;
+use crate::transit::Transit;
 use crate::wallet::{BALANCE_BY_OTHERS_MAX, BALANCE_MAX};
 use crate::{Store, StoreError};
 use domain::intent::IntentKind;
@@ -74,6 +75,11 @@ impl<'a> PartyDecision<'a> {
         }
     }
 
+    /// Returns whether the escrow's money goes to the payee.
+    const fn pays(self) -> bool {
+        matches!(self, Self::Release)
+    }
+
     const fn becomes(self) -> EscrowStatus {
         match self {
             Self::Release => EscrowStatus::Released,
@@ -94,64 +100,51 @@ pub async fn decide(
     escrow: &Escrow,
     verdict: PartyDecision<'_>,
 ) -> Result<CallOutcome<()>, StoreError> {
-    let by_payer = requester.scope.account == escrow.payer.account;
-    let by_remote_payee = !by_payer;
+    let by_remote_payee = requester.scope.account != escrow.payer.account;
     // Before the claim, since a refusal leaves no record.
-    if !has_room(store, escrow, verdict, by_payer).await? {
+    if !has_room(store, escrow, verdict, by_remote_payee).await? {
         return Ok(CallOutcome::TooMuch);
     }
     if by_remote_payee && !claim(store, requester).await? {
         return Ok(CallOutcome::Known);
     }
-    let moves = verdict == PartyDecision::Release;
     let transaction = mint_transaction()?;
     let request = request_of(escrow.number);
-    let party = if by_payer { &escrow.payer } else { &escrow.payee };
+    let (party, actor) = match by_remote_payee {
+        true => (&escrow.payee, PAYEE),
+        false => (&escrow.payer, requester.scope.actor),
+    };
     let intent = NewIntent {
         note: verdict.note(),
         // An addition of the script in the payer's account.
-        transaction: (by_remote_payee && moves).then_some(&transaction),
+        transaction: (by_remote_payee && verdict.pays()).then_some(&transaction),
         ..requester.intent(verdict.kind(), escrow, &party.owner, &request)
     };
-    let transit = escrow.crosses_accounts().then(|| {
-        let outbound_transfer = OutboundTransfer {
-            escrow,
-            name: verdict.becomes().as_str(),
-            becomes: verdict.becomes(),
-            actor: if by_payer { PAYER } else { requester.scope.actor },
-            credit: moves.then_some(&transaction),
-            intent: by_remote_payee.then_some((requester, &intent)),
-        };
-        outbound_transfer.transit()
-    });
+    let transit = transit_of_decision(requester, escrow, verdict, &transaction, &intent);
     let step = EscrowStep {
         escrow,
-        actor: if by_payer { requester.scope.actor } else { PAYEE },
+        actor,
         audit: verdict.audit(),
         needs: EscrowStatus::Funded,
         becomes: verdict.becomes(),
-        credit: (moves && !escrow.crosses_accounts())
+        credit: (verdict.pays() && !escrow.crosses_accounts())
             .then_some((&escrow.payee, TransactionType::EscrowRelease)),
         transaction: &transaction,
         note: verdict.note(),
         transit: transit.as_ref(),
         request: Some((requester, &intent)),
     };
-    match step.take(store).await? {
-        Stepped::Won => {
-            let delivered = deliver_now(store, transit.as_ref()).await;
-            if by_remote_payee {
-                delivered?;
-            }
-            Ok(CallOutcome::Done(()))
-        }
-        Stepped::Again(refusal) if by_remote_payee => {
-            deliver_pending(store, escrow).await?;
-            // The intent exists now, unless it is archived. In that case the key was free for this request, which is
-            // refused.
-            keep_refused(store, requester, escrow, intent, (verdict, refusal)).await
-        }
-        Stepped::Refused(refusal) if by_remote_payee => {
+    let stepped = step.take(store).await?;
+    if let Stepped::Again(_) = stepped {
+        // The intent exists then, unless it is archived: that freed the key for this request, which is refused.
+        deliver_pending(store, escrow).await?;
+    }
+    match stepped {
+        Stepped::Won => match deliver_now(store, transit.as_ref()).await {
+            Err(error) if by_remote_payee => Err(error),
+            _ => Ok(CallOutcome::Done(())),
+        },
+        Stepped::Again(refusal) | Stepped::Refused(refusal) if by_remote_payee => {
             keep_refused(store, requester, escrow, intent, (verdict, refusal)).await
         }
         Stepped::Refused(refusal) => Ok(CallOutcome::Blocked(refusal)),
@@ -161,23 +154,48 @@ pub async fn decide(
     }
 }
 
+/// Returns what a payee's account receives of the decision, if it is not the payer's: the money of a release, and the
+/// intent of a payee that decides.
+fn transit_of_decision(
+    requester: &Requester<'_>,
+    escrow: &Escrow,
+    verdict: PartyDecision<'_>,
+    transaction: &String,
+    intent: &NewIntent<'_>,
+) -> Option<Transit> {
+    let by_remote_payee = requester.scope.account != escrow.payer.account;
+    let outbound_transfer = OutboundTransfer {
+        escrow,
+        name: verdict.becomes().as_str(),
+        becomes: verdict.becomes(),
+        actor: if by_remote_payee {
+            requester.scope.actor
+        } else {
+            PAYER
+        },
+        credit: verdict.pays().then_some(transaction),
+        intent: by_remote_payee.then_some((requester, intent)),
+    };
+    escrow.crosses_accounts().then(|| outbound_transfer.transit())
+}
+
 /// Returns whether the payee's wallet in another account has room for the money that is released. True of an escrow
 /// that is no longer funded, which is refused for that reason.
 async fn has_room(
     store: &Store,
     escrow: &Escrow,
     verdict: PartyDecision<'_>,
-    by_payer: bool,
+    by_remote_payee: bool,
 ) -> Result<bool, StoreError> {
     let is_funded = escrow.status == EscrowStatus::Funded;
-    if verdict != PartyDecision::Release || !is_funded || !escrow.crosses_accounts() {
+    if !verdict.pays() || !is_funded || !escrow.crosses_accounts() {
         return Ok(true);
     }
-    // Whoever takes the money itself has all the room of its wallet.
-    let most = if by_payer {
-        BALANCE_BY_OTHERS_MAX
-    } else {
+    // A payee that releases fills its own wallet.
+    let most = if by_remote_payee {
         BALANCE_MAX
+    } else {
+        BALANCE_BY_OTHERS_MAX
     };
     has_payee_room(store, escrow, most).await
 }
