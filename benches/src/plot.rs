@@ -100,7 +100,7 @@ fn latency(paced: &Paced) -> (String, Drawn) {
             .map(|(at, value)| (at as f64, value));
         drawn(row.name, points.collect())
     };
-    // Four curves can be told apart; the table has the fifth.
+    // Four curves can be distinguished; the table has the fifth.
     let shown = paced.rows.iter().filter(|row| row.name != Name::TollgateSocket);
     let connections = match paced.connections {
         1 => "1 connection".to_owned(),

@@ -224,7 +224,7 @@ impl Reservation {
 
     /// Moves a complete body of `length` bytes from the reserve to the common part if that has room. The call may take
     /// long, and the next long body needs the reserve.
-    pub fn complete(&mut self, length: usize) {
+    pub fn leave_reserve(&mut self, length: usize) {
         let units = units(length);
         if matches!(self.held, HeldMemory::Reserve { .. })
             && let Some(account_bytes) = self.budget.take_large(&self.account, in_bytes(units))
@@ -387,7 +387,7 @@ mod tests {
         );
         assert!(fixture.budget.taken() <= 2 * LONGEST);
         drop(second);
-        first.complete(128 << 10);
+        first.leave_reserve(128 << 10);
         assert_eq!(fixture.budget.taken(), 128 << 10, "the reserve is free again");
         assert!(fixture.reservation(0, LONGEST).is_some());
         drop(first);

@@ -17,7 +17,6 @@ pub mod authorize;
 pub mod bill;
 pub mod body;
 pub mod call_request;
-pub mod completed;
 pub mod count;
 pub mod credential;
 pub mod decide;
@@ -27,6 +26,7 @@ pub mod handoff;
 pub mod hold;
 pub mod key_owner;
 pub mod lost_writes_log;
+pub mod prepared_reply;
 pub mod rejection;
 pub mod request_trace;
 pub mod run_to_completion;
@@ -42,7 +42,6 @@ use crate::upstream::headers::HeaderLines;
 use crate::upstream::sent_body::SentBody;
 use body::{BodyReader, BufferedBody, DeclaredLength, may_be_large};
 use call_request::{CallRequest, RequestParser};
-use completed::Completed;
 use count::RequestCounter;
 use crypto::virtual_key::WellFormed;
 use decide::Decider;
@@ -50,10 +49,11 @@ use domain::measured::Endpoint;
 use forward::{Forwarded, Forwarder};
 use key_owner::KeyOwnerLookup;
 use pingora::protocols::http::ServerSession;
+use prepared_reply::PreparedReply;
 use rejection::Rejection;
 use request_trace::RequestTrace;
 use run_to_completion::RunToCompletion;
-use settle::CallCompleter;
+use settle::CallSettler;
 use std::sync::Arc;
 use stream::Streams;
 
@@ -74,7 +74,7 @@ pub struct CallPipeline {
     /// Step 5.
     pub forwarder: Forwarder,
     /// Step 6.
-    pub completer: Arc<CallCompleter>,
+    pub call_settler: Arc<CallSettler>,
     /// Steps 5 and 6 of a stream.
     pub streams: Arc<Streams>,
     /// A call whose caller has disconnected is still in flight.
@@ -99,10 +99,10 @@ impl CallPipeline {
         session: &mut ServerSession,
         kept: &mut KeptRequest,
         trace: &mut RequestTrace,
-    ) -> Completed {
+    ) -> PreparedReply {
         match self.read_and_run(endpoint, session, kept, trace).await {
-            Ok(completed) => completed,
-            Err(rejection) => Completed::from_rejection(&rejection, trace),
+            Ok(reply) => reply,
+            Err(rejection) => PreparedReply::from_rejection(&rejection, trace),
         }
     }
 
@@ -113,7 +113,7 @@ impl CallPipeline {
         session: &mut ServerSession,
         kept: &mut KeptRequest,
         trace: &mut RequestTrace,
-    ) -> Result<Completed, Rejection> {
+    ) -> Result<PreparedReply, Rejection> {
         let credential = credential::from_headers(&session.req_header().headers)?;
         let declared = match self.body_reader.check_declared_length(session) {
             Ok(declared) => declared,
@@ -131,7 +131,7 @@ impl CallPipeline {
             Box::pin(self.counter.reject_early(&known_key)).await?;
         }
         match self.read(endpoint, session, declared, &known_key, trace).await {
-            Ok(call) => self.complete(trace.clone(), known_key, call).await,
+            Ok(call) => self.run_to_completion(trace.clone(), known_key, call).await,
             Err(rejection) => Err(self.counter.count_refused(&known_key, rejection).await),
         }
     }
@@ -177,18 +177,18 @@ impl CallPipeline {
 
     /// Steps 4 to 6, even if the caller disconnects. Pingora's contract does not say whether it drops the future of a
     /// request whose caller has left.
-    fn complete(
+    fn run_to_completion(
         self: &Arc<Self>,
         mut trace: RequestTrace,
         known_key: Arc<KnownKey>,
         call: ReadCall,
-    ) -> impl Future<Output = Result<Completed, Rejection>> + use<> {
+    ) -> impl Future<Output = Result<PreparedReply, Rejection>> + use<> {
         let pipeline = Arc::clone(self);
         // Boxed before there is a future that waits for it, which would reserve space for trace and call.
         let call = RunToCompletion::new(&self.admission, move || async move {
-            match pipeline.run(&mut trace, &known_key, call).await {
-                Ok(completed) => completed,
-                Err(rejection) => Completed::from_rejection(&rejection, &trace),
+            match pipeline.decide_and_settle(&mut trace, &known_key, call).await {
+                Ok(reply) => reply,
+                Err(rejection) => PreparedReply::from_rejection(&rejection, &trace),
             }
         });
         async move {
@@ -200,12 +200,12 @@ impl CallPipeline {
     }
 
     /// Steps 4 to 6: decides, forwards and settles.
-    async fn run(
+    async fn decide_and_settle(
         &self,
         trace: &mut RequestTrace,
         known_key: &KnownKey,
         call: ReadCall,
-    ) -> Result<Completed, Rejection> {
+    ) -> Result<PreparedReply, Rejection> {
         let ReadCall {
             request,
             outbound,
@@ -215,8 +215,8 @@ impl CallPipeline {
         let approval = trace.end_stage_with(Stage::Decide, approval)?;
         let forwarded = self.forwarder.forward(approval, &request, outbound, body).await?;
         Ok(match forwarded {
-            Forwarded::Whole(sent) => self.completer.complete(&request, sent, trace).await,
-            Forwarded::Stream(open) => self.streams.complete(request, open, &known_key.owner, trace),
+            Forwarded::Whole(sent) => self.call_settler.settle_and_answer(&request, sent, trace).await,
+            Forwarded::Stream(open) => self.streams.start(request, open, &known_key.owner, trace),
         })
     }
 
@@ -269,7 +269,7 @@ mod tests {
         });
     }
 
-    fn call(fixture: &Fixture) -> impl Future<Output = Result<Completed, Rejection>> + use<> {
+    fn call(fixture: &Fixture) -> impl Future<Output = Result<PreparedReply, Rejection>> + use<> {
         let (pipeline, body) = (Arc::new(fixture.pipeline()), fixture.body());
         let request = fixture.request();
         let headers = HeaderMap::new();
@@ -285,7 +285,7 @@ mod tests {
             RequestTrace::new(&HeaderMap::new(), None, &fixture.metrics),
             fixture.key(),
         );
-        async move { pipeline.complete(trace, key, call).await }
+        async move { pipeline.run_to_completion(trace, key, call).await }
     }
 
     #[tokio::test]

@@ -200,7 +200,7 @@ impl EdgeStoreHealth {
     /// a full check; `None` if only the record was read.
     fn apply(&self, checked: Result<StoreRecord, UntrustedStore>, lost_connections: Option<u64>) -> bool {
         if self.store.is_cluster() && is_unreachable(&checked) {
-            // One node of several is unreachable. The next background check tells whether others are.
+            // One node of several is unreachable. The next background check finds others.
             return false;
         }
         let has_passed = self.record_check(checked);

@@ -15,7 +15,7 @@ mod verdicts;
 use crate::names::{Names, Window};
 use crate::snapshot::Entry;
 use domain::mode::Mode;
-use domain::number::{EPOCH_MS, LOWEST_PLACE, Number};
+use domain::number::{EPOCH_MS, LOWEST_COUNT, Number};
 use domain::period::Period;
 pub use records::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,12 +130,12 @@ impl Model {
     pub fn draw(&mut self, series: Series, at: At) -> u64 {
         let (series, of) = (series as usize, at / 2);
         let last = self.drawn[series][of].unwrap_or(0);
-        let place = |ms: u64| (last + 1).max(ms.saturating_sub(EPOCH_MS)).max(LOWEST_PLACE);
-        let (first, latest) = (place(self.window.from), place(self.window.to));
+        let count = |ms: u64| (last + 1).max(ms.saturating_sub(EPOCH_MS)).max(LOWEST_COUNT);
+        let (first, latest) = (count(self.window.from), count(self.window.to));
         let found = self.found[series][of].filter(|found| (first..=latest).contains(found));
-        let place = found.unwrap_or(first);
-        self.drawn[series][of] = Some(place);
-        let number = Number::new(place, keys(at).bucket().number());
+        let count = found.unwrap_or(first);
+        self.drawn[series][of] = Some(count);
+        let number = Number::new(count, keys(at).bucket().number());
         number.expect("a number").get()
     }
 

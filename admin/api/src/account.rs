@@ -172,7 +172,7 @@ pub async fn choose_plan(call: Call) -> Answer {
         )));
     }
     let (store, caller) = (&call.state.store, &call.caller);
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MOVE_ATTEMPTS {
         // The operator may change the plan meanwhile: the change must start from the plan that was checked.
         let mut judged = None;
         if !call.state.self_service_plans {
@@ -197,7 +197,7 @@ pub async fn choose_plan(call: Call) -> Answer {
 }
 
 /// Attempts of a move, while others move the account.
-const ATTEMPTS: usize = 8;
+const MOVE_ATTEMPTS: usize = 8;
 
 /// The plan to which any account can be moved.
 const FREE: &str = "free";

@@ -9,7 +9,7 @@ pub(crate) use doc::section;
 use list::list;
 
 use super::once::{RequestIdentity, identify, require_earlier};
-use super::wallet::name::{ATTEMPTS, canonical, find};
+use super::wallet::find::{WALLET_ATTEMPTS, canonical, require_wallet};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::IdKind;
@@ -124,7 +124,7 @@ pub async fn create(call: Call) -> Answer {
     if let Some(record) = &request.identity.record {
         return replay(&call, record).await;
     }
-    for _ in 0..ATTEMPTS {
+    for _ in 0..WALLET_ATTEMPTS {
         if let Some(answer) = attempt(&call, &request).await? {
             return answer;
         }
@@ -217,7 +217,7 @@ impl DepositRequest {
 
 /// Reads the wallet and makes the deposit; `None` when the wallet changed between the two.
 async fn attempt(call: &Call, request: &DepositRequest) -> Result<Option<Answer>, Problem> {
-    let found = find(call, "wallet", &request.wallet).await?;
+    let found = require_wallet(call, "wallet", &request.wallet).await?;
     found.require_own(call, "wallet")?;
     let kept = StoredDeposit {
         reference: request.reference.clone(),

@@ -10,13 +10,13 @@ mod view;
 use super::calls::filter::value;
 use super::once::{IntentId, RequestIdentity, earlier};
 use super::spend::require_harmless;
-use super::wallet::name::{FoundWallet, canonical, find, find_place};
+use super::wallet::find::{FoundWallet, canonical, find_wallet_place, require_wallet};
 use crate::state::{ApiState, Call};
 use endpoint::{Answer, Code, Fields, Problem, Reply, TextForm, operations, whole_number};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use store::StoreError;
-use store::escrow::script::{CallOutcome, NewEscrow, PartyDecision, Requester, decide, fund as fund_escrow};
+use store::escrow::script::{self, CallOutcome, NewEscrow, PartyDecision, Requester};
 use store::escrow::search::EscrowFilter;
 use store::escrow::{Escrow, EscrowStatus, Party};
 use store::once::Once;
@@ -44,10 +44,10 @@ endpoint::answer! { EscrowAnswer<'a>, escrow: view::EscrowView<'a> }
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::read(&call, &body).await?;
-    intent_id.add_to(make(&call, &body, &intent_id).await)
+    intent_id.add_to(create_with_id(&call, &body, &intent_id).await)
 }
 
-async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+async fn create_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     body.require_only_with_key(&["fromWalletId", "toWalletId", "amount", "currency", "conditions"])?;
     let (from, to) = (body.wallet("fromWalletId")?, body.wallet("toWalletId")?);
     let (amount, currency) = (body.amount("amount")?, body.currency()?);
@@ -58,9 +58,9 @@ async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
-    let from = find(call, "fromWalletId", &from).await?;
+    let from = require_wallet(call, "fromWalletId", &from).await?;
     from.require_own(call, "fromWalletId")?;
-    let to = find(call, "toWalletId", &to).await?;
+    let to = require_wallet(call, "toWalletId", &to).await?;
     if from.place.number == to.place.number {
         let message = "toWalletId must name another wallet than fromWalletId.";
         return Err(Problem::validation(message));
@@ -86,8 +86,8 @@ async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
         false => new.create(store, &requester).await?,
     };
     match outcome {
-        CallOutcome::Done(made) => answer::made(&new, made, &once.id),
-        other => unsuccessful(call, &once, None, &other).await,
+        CallOutcome::Done(created) => answer::created(&new, created, &once.id),
+        other => answer_other(call, &once, None, &other).await,
     }
 }
 
@@ -95,10 +95,10 @@ async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
 pub async fn fund(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::read(&call, &body).await?;
-    intent_id.add_to(pay_in(&call, &body, &intent_id).await)
+    intent_id.add_to(fund_with_id(&call, &body, &intent_id).await)
 }
 
-async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+async fn fund_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     body.require_only_with_key(&["escrowId"])?;
     let number = body.number("escrowId")?;
     let request = json!({ "escrowId": number.to_string() });
@@ -106,11 +106,11 @@ async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer 
     if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
-    let escrow = existing(call, number).await?;
+    let escrow = require_escrow(call, number).await?;
     if escrow.payer.account != call.caller.account {
         return Err(Code::NotAParty.into());
     }
-    match fund_escrow(
+    match script::fund(
         &call.state.store,
         &requester(call, &once, intent_id.at_ms),
         &escrow,
@@ -118,7 +118,7 @@ async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer 
     .await?
     {
         CallOutcome::Done(balance) => answer::funded(number, balance, &once.id),
-        other => unsuccessful(call, &once, Some(number), &other).await,
+        other => answer_other(call, &once, Some(number), &other).await,
     }
 }
 
@@ -126,14 +126,14 @@ async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer 
 pub async fn release(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::read(&call, &body).await?;
-    intent_id.add_to(pay_out(&call, &body, &intent_id).await)
+    intent_id.add_to(release_with_id(&call, &body, &intent_id).await)
 }
 
-async fn pay_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+async fn release_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     body.require_only_with_key(&["escrowId"])?;
     let number = body.number("escrowId")?;
     let request = json!({ "escrowId": number.to_string() });
-    resolve(
+    decide_with_id(
         call,
         intent_id,
         ("escrow/release", &request),
@@ -147,47 +147,47 @@ async fn pay_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer
 pub async fn dispute(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::read(&call, &body).await?;
-    intent_id.add_to(object(&call, &body, &intent_id).await)
+    intent_id.add_to(dispute_with_id(&call, &body, &intent_id).await)
 }
 
-async fn object(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+async fn dispute_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     body.require_only_with_key(&["escrowId", "reason"])?;
     let number = body.number("escrowId")?;
     let reason = body.text("reason", TextForm::Lines, REASON_MAX)?.value();
     let reason = reason.filter(|reason| !reason.is_empty());
     let request = json!({ "escrowId": number.to_string(), "reason": reason });
-    let verdict = PartyDecision::Dispute(reason.as_deref());
-    resolve(call, intent_id, ("escrow/dispute", &request), number, verdict).await
+    let decision = PartyDecision::Dispute(reason.as_deref());
+    decide_with_id(call, intent_id, ("escrow/dispute", &request), number, decision).await
 }
 
-async fn resolve(
+async fn decide_with_id(
     call: &Call,
     intent_id: &IntentId,
     (route, request): (&'static str, &Value),
     number: u64,
-    verdict: PartyDecision<'_>,
+    decision: PartyDecision<'_>,
 ) -> Answer {
     let RequestIdentity { once, record, .. } = intent_id.identify(call, route, request).await?;
     if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
-    let escrow = existing(call, number).await?;
+    let escrow = require_escrow(call, number).await?;
     if !escrow.has_party(&call.caller.account) {
         return Err(Code::NotAParty.into());
     }
-    if let (PartyDecision::Dispute(Some(reason)), true) = (verdict, escrow.crosses_accounts()) {
+    if let (PartyDecision::Dispute(Some(reason)), true) = (decision, escrow.crosses_accounts()) {
         require_harmless(call, "reason", &reason.into())?;
     }
-    match decide(
+    match script::decide(
         &call.state.store,
         &requester(call, &once, intent_id.at_ms),
         &escrow,
-        verdict,
+        decision,
     )
     .await?
     {
-        CallOutcome::Done(()) => answer::resolved(number, verdict, &once.id),
-        other => unsuccessful(call, &once, Some(number), &other).await,
+        CallOutcome::Done(()) => answer::resolved(number, decision, &once.id),
+        other => answer_other(call, &once, Some(number), &other).await,
     }
 }
 
@@ -212,14 +212,14 @@ pub async fn list(call: Call) -> Answer {
     Reply::ok(&paging.listing_of(&part, views?).partial(partial))
 }
 
-/// The filter of a query; `None` when it names a wallet that is not there.
+/// Returns the filter of a query; `None` if it names a wallet that does not exist.
 async fn filter(call: &Call, query: &BTreeMap<String, String>) -> Result<Option<EscrowFilter>, Problem> {
     let statuses = EscrowStatus::ALL.iter().map(|status| status.as_str());
     let status = value(query, "status", statuses, EscrowStatus::parse)?;
     let Some(text) = query.get("walletId") else {
         return Ok(Some(EscrowFilter { status, wallet: None }));
     };
-    let found = find_place(call, text).await?;
+    let found = find_wallet_place(call, text).await?;
     let found = found.filter(|place| place.mode == call.caller.mode);
     Ok(found.map(|place| EscrowFilter {
         status,
@@ -236,7 +236,7 @@ pub async fn get(call: Call) -> Answer {
         let message = "There is no such escrow: id must be the number of one.";
         Problem::new(Code::NotFound, message)
     })?;
-    let escrow = existing(&call, number).await?;
+    let escrow = require_escrow(&call, number).await?;
     match escrow.has_party(&call.caller.account) {
         true => Reply::ok(&EscrowAnswer::new(view::record(&escrow)?)),
         false => Err(missing(number)),
@@ -244,7 +244,7 @@ pub async fn get(call: Call) -> Answer {
 }
 
 /// Reads the escrow with this number in the caller's mode, with any parties.
-async fn existing(call: &Call, number: u64) -> Result<Escrow, Problem> {
+async fn require_escrow(call: &Call, number: u64) -> Result<Escrow, Problem> {
     let escrow = Escrow::read(&call.state.store, number).await?;
     escrow
         .filter(|escrow| escrow.mode == call.caller.mode)
@@ -256,8 +256,8 @@ fn missing(number: u64) -> Problem {
     Problem::new(Code::NotFound, message)
 }
 
-/// Answers a call that was refused, or that lost to a concurrent request with the same key.
-async fn unsuccessful<T>(call: &Call, once: &Once, number: Option<u64>, outcome: &CallOutcome<T>) -> Answer {
+/// Answers a call that changed nothing: it was refused, or a concurrent request had the same key.
+async fn answer_other<T>(call: &Call, once: &Once, number: Option<u64>, outcome: &CallOutcome<T>) -> Answer {
     match outcome {
         CallOutcome::Blocked(blocked) => Err(answer::refused(number, blocked)),
         CallOutcome::TooMuch => Err(Code::BalanceLimit.into()),

@@ -47,7 +47,7 @@ pub use deposit::{PLAIN as PLAIN_REFERENCE, other_state};
 pub use large_list::LargeLists;
 pub use spend::injection::Injections;
 pub use state::{ApiState, EdgeFacts, Spends, Verification};
-pub use wallet::name::{ATTEMPTS as WALLET_ATTEMPTS, FoundWallet, look_up as look_up_wallet};
+pub use wallet::find::{FoundWallet, WALLET_ATTEMPTS, find_wallet};
 
 use endpoint::Operation;
 use endpoint::doc::Section;

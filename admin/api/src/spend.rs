@@ -39,10 +39,10 @@ const ROUTE: &str = "spend";
 pub async fn spend(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::read(&call, &body).await?;
-    intent_id.add_to(carry_out(&call, &body, &intent_id).await)
+    intent_id.add_to(spend_with_id(&call, &body, &intent_id).await)
 }
 
-async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+async fn spend_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     let request = SpendRequest::read(body)?;
     let RequestIdentity { once, record, .. } = intent_id.identify(call, ROUTE, &request.canonical()).await?;
     if let Some(record) = record {
@@ -66,7 +66,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
             transaction: &transaction,
             plan: plan.as_ref().map(SpendPlan::cap),
         };
-        let ask = SpendStep::Request {
+        let step = SpendStep::Request {
             once: &once,
             at_ms: now,
             request: &stored.to_json()?,
@@ -79,7 +79,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
             transaction,
             balance,
         };
-        match spend.execute(&call.state.store, &call.scope(), ask).await? {
+        match spend.execute(&call.state.store, &call.scope(), step).await? {
             Spent::Settled { balance } => {
                 call.state.spends.metrics.spend("settled");
                 return settled(&allowed(&once.id, &transaction, balance), false);

@@ -5,7 +5,7 @@ mod export;
 
 pub(crate) use doc::section;
 
-use super::wallet::name::find_place;
+use super::wallet::find::find_wallet_place;
 use super::wallet::require_own;
 use crate::calls::filter;
 use crate::state::{ApiState, Call};
@@ -126,7 +126,7 @@ pub async fn list_by_wallet(call: Call) -> Answer {
 async fn find_wallet_scope(call: &Call, text: &str, agent: Option<&String>) -> Result<WalletScope, Problem> {
     let store = &call.state.store;
     let mine = |place: &WalletPlace| place.account == call.caller.account && place.mode == call.caller.mode;
-    let Some(place) = find_place(call, text).await?.filter(mine) else {
+    let Some(place) = find_wallet_place(call, text).await?.filter(mine) else {
         return Ok(WalletScope::Empty);
     };
     let wallet = Wallet::at(store, &place).await?;

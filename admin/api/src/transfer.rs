@@ -6,7 +6,7 @@ pub(crate) use doc::section;
 
 use super::once::{RequestIdentity, identify, require_earlier};
 use super::spend::require_harmless;
-use super::wallet::name::{ATTEMPTS, FoundWallet, canonical, find};
+use super::wallet::find::{FoundWallet, WALLET_ATTEMPTS, canonical, require_wallet};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::IdKind;
@@ -104,7 +104,7 @@ pub async fn create(call: Call) -> Answer {
     if let Some(record) = &request.identity.record {
         return replay(record);
     }
-    for _ in 0..ATTEMPTS {
+    for _ in 0..WALLET_ATTEMPTS {
         if let Some(answer) = attempt(&call, &request).await? {
             return answer;
         }
@@ -147,9 +147,9 @@ impl TransferRequest {
 
 /// Reads the wallets and moves the money; `None` when a wallet changed between the two.
 async fn attempt(call: &Call, request: &TransferRequest) -> Result<Option<Answer>, Problem> {
-    let from = find(call, "from", &request.from).await?;
+    let from = require_wallet(call, "from", &request.from).await?;
     from.require_own(call, "from")?;
-    let to = find(call, "to", &request.to).await?;
+    let to = require_wallet(call, "to", &request.to).await?;
     if from.wallet.number == to.wallet.number {
         return Err(Problem::validation("to must be another wallet than from."));
     }

@@ -1,12 +1,12 @@
 //! Wallets: create one for an agent, show one, and list all (specification §4.1 and §4.3, decisions D14, D16).
 
 mod doc;
-pub(crate) mod name;
+pub(crate) mod find;
 
 pub(crate) use doc::section;
 
 use super::agent::{NAME_MAX, make, no_wallet};
-use super::wallet::name::{FoundWallet, look_up};
+use super::wallet::find::{FoundWallet, find_wallet};
 use crate::state::{ApiState, Call};
 use domain::money::{Nanos, NanosSum};
 use domain::timestamp::iso_from_ms;
@@ -230,7 +230,7 @@ pub async fn all(call: Call) -> Answer {
 pub(super) async fn require_own(call: &Call) -> Result<FoundWallet, Problem> {
     let found = match WalletName::from_path(call.param("id")) {
         None => None,
-        Some(name) => look_up(&call.state.store, &call.scope(), &name).await?,
+        Some(name) => find_wallet(&call.state.store, &call.scope(), &name).await?,
     };
     let own = found.filter(|found| found.is_of(call));
     own.ok_or_else(|| {

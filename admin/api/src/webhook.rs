@@ -49,7 +49,7 @@ operations! {
 }
 
 /// Attempts at a change with a secret while others change the stored one.
-const ATTEMPTS: usize = 8;
+const CHANGE_ATTEMPTS: usize = 8;
 
 /// Longest overlap of two secrets, a century: the store adds it to its clock in milliseconds.
 const OVERLAP_HOURS_MAX: u64 = 100 * 366 * 24;
@@ -224,7 +224,7 @@ pub async fn update(call: Call) -> Answer {
         request::require_receiver(&call, url).await?;
     }
     let changes = request.changes();
-    for _ in 0..ATTEMPTS {
+    for _ in 0..CHANGE_ATTEMPTS {
         let secret = match &request.secret {
             Some(given) => JudgedSecret::new(&call, id, given).await?,
             None => JudgedSecret::default(),

@@ -18,7 +18,7 @@ const CACHED_BYTES: u64 = 64 << 20;
 /// Expected number of entries in a cache.
 const CACHED: usize = 200;
 /// Attempts at reading the list of segments while others archive.
-const ATTEMPTS: usize = 8;
+const READ_ATTEMPTS: usize = 8;
 
 /// The archive, shared by all requests and workers.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Archive {
     pub async fn segments(&self, chain: &Chain<'_>) -> Result<Arc<Vec<Arc<Descriptor>>>, StoreError> {
         let realm = chain.realm();
         let mut known = self.lists.get(realm).unwrap_or_default();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             let (end, fresh) = chain.segments(known.len()).await?;
             let mut list: Vec<Arc<Descriptor>> = known.to_vec();
             for text in &fresh {

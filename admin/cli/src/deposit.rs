@@ -5,7 +5,7 @@ use super::value;
 use crate::document::document;
 use crate::failure::CommandFailure;
 use crate::report::Report;
-use api::{FoundWallet, WALLET_ATTEMPTS, look_up_wallet, other_state};
+use api::{FoundWallet, WALLET_ATTEMPTS, find_wallet, other_state};
 use clap::{Args, Subcommand};
 use clock::now_ms;
 use domain::id::IdKind;
@@ -156,7 +156,7 @@ impl Make {
 
     /// Finds the wallet, which must belong to the account.
     async fn find(&self, context: &CommandContext, scope: &Scope<'_>) -> Result<FoundWallet, CommandFailure> {
-        let found = look_up_wallet(&context.store, scope, &self.wallet).await?;
+        let found = find_wallet(&context.store, scope, &self.wallet).await?;
         let own = found.filter(|found| found.place.account == self.account);
         own.ok_or_else(|| {
             let (account, mode, wallet) = (&self.account, self.mode, self.wallet.text());

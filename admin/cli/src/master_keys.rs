@@ -25,7 +25,7 @@ use store::webhook::script as webhook;
 use store::webhook::{WebhookRecord, WebhookSecrets};
 
 /// Maximum number of attempts for a key that is replaced concurrently.
-const ATTEMPTS: usize = 3;
+const RESEAL_ATTEMPTS: usize = 3;
 
 /// `keys …`
 #[derive(Debug, Subcommand)]
@@ -92,7 +92,7 @@ async fn rotate_agent(
     agent: &str,
     tally: &mut RotationCounts,
 ) -> Result<(), CommandFailure> {
-    for _ in 0..ATTEMPTS {
+    for _ in 0..RESEAL_ATTEMPTS {
         let mut changed = false;
         let mut current = 0;
         let mut unopenable = Vec::new();
@@ -174,7 +174,7 @@ async fn rotate_webhooks(
             mode: realm.mode(),
             webhook: &id,
         };
-        for _ in 0..ATTEMPTS {
+        for _ in 0..RESEAL_ATTEMPTS {
             let mut changed = false;
             for (field, old) in WebhookSecrets::read(store, realm, &id).await?.sealed {
                 if keyring.is_current(&old) {

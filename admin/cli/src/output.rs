@@ -9,7 +9,7 @@ pub(super) fn write_stdout(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes one line with the program's name to standard error. Nobody is left to tell when that fails.
+/// Writes one line with the program's name to standard error. A failure is ignored: it could not be reported.
 pub(super) fn write_stderr(text: &str) {
     let _unwritable = writeln!(io::stderr().lock(), "tollgate-admin: {text}");
 }

@@ -21,7 +21,7 @@ use telemetry::error_chain;
 /// Largest file that is imported, in bytes.
 const FILE_MAX: u64 = 32 << 20;
 /// Maximum number of attempts of an import that another one overtakes.
-const ATTEMPTS: usize = 5;
+const IMPORT_ATTEMPTS: usize = 5;
 
 /// `prices …`
 #[derive(Debug, Subcommand)]
@@ -70,7 +70,7 @@ async fn import(context: &CommandContext, file: &Path, provider: &str) -> Result
         )));
     }
     let base = context.settings.prices()?;
-    for _ in 0..ATTEMPTS {
+    for _ in 0..IMPORT_ATTEMPTS {
         let old = replace_prices::read(&context.store).await?;
         let before = overlay(old.as_deref())?;
         let merged = before
@@ -238,7 +238,7 @@ fn overlay(stored: Option<&str>) -> Result<PriceOverlay, CommandFailure> {
 fn read(file: &Path) -> Result<String, CommandFailure> {
     let bad = |error: std::io::Error| CommandFailure::usage(format!("{}: {error}", file.display()));
     let mut text = String::new();
-    // One byte more than the limit tells that the file is too long, even if its length is not known in advance.
+    // One byte more than the limit shows that the file is too long, even if its length is not known in advance.
     let read = File::open(file).and_then(|file| file.take(FILE_MAX + 1).read_to_string(&mut text));
     if read.map_err(bad)? as u64 > FILE_MAX {
         return Err(CommandFailure::usage(format!(

@@ -18,7 +18,7 @@ use store::page::{Page, PageRequest};
 use store::{Store, StoreError};
 
 /// Attempts at a read while intents are archived.
-const ATTEMPTS: usize = 8;
+const READ_ATTEMPTS: usize = 8;
 
 /// A handle on the intents of one account and mode.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl<'a> Intents<'a> {
         if index == IntentIndex::State(IntentState::PendingApproval.as_str()) {
             return IntentRecord::waiting(self.store, &self.realm, page, texts).await;
         }
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             let segments = self.segments().await?;
             let part = listing::IntentListing::new(self, (index, texts), page.limit, &segments)
                 .page(page.start)

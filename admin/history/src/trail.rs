@@ -16,7 +16,7 @@ use store::{Store, StoreError};
 /// Number of entries read at once.
 const READ_BATCH: u64 = 500;
 /// Attempts at a read while entries are archived.
-const ATTEMPTS: usize = 8;
+const READ_ATTEMPTS: usize = 8;
 
 /// A handle on one trail.
 #[derive(Debug, Clone)]
@@ -59,9 +59,9 @@ impl<'a> Trail<'a> {
             PageStart::Offset(offset) => (u64::MAX, many(offset)),
             PageStart::After(position) => (position.parse().map_err(|_| StoreError::BadPosition)?, 0),
         };
-        // One more tells whether the store has more.
+        // One more shows whether the store has more.
         let count = many(page.limit).saturating_add(1);
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             let wanted = Backwards { before, skip, count };
             let live = self.chain.numbers(filter, wanted).await?;
             let Some(old) = self.archived_total(filter, live.archived).await? else {
@@ -159,7 +159,7 @@ impl<'a> Trail<'a> {
             .collect::<BTreeSet<u64>>()
             .into_iter()
             .collect();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             let Some((live, archived)) = self.chain.hashes_of(&numbers).await? else {
                 continue;
             };
@@ -183,7 +183,7 @@ impl<'a> Trail<'a> {
             skip: 0,
             count: 0,
         };
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             let live = self.chain.numbers(filter, nothing).await?;
             if let Some(old) = self.archived_total(filter, live.archived).await? {
                 return Ok(live.total + old);
@@ -195,7 +195,7 @@ impl<'a> Trail<'a> {
     /// The entries of those of some decisions that can have more than one, in no order; also those of other decisions
     /// whose ids look alike.
     async fn entries_of_decisions(&self, ids: &[&str]) -> Result<Vec<Entry>, StoreError> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             // An entry that leaves the store between the two reads is found by the second one.
             let mut numbers = Vec::new();
             for (id, mut found) in self.chain.decisions(ids).await? {
@@ -242,7 +242,7 @@ impl<'a> Trail<'a> {
 
     /// Reads at most `count` consecutive entries from `first` on, at least one unless `first` is after the end.
     async fn row(&self, first: u64, count: u64) -> Result<Vec<Sealed>, StoreError> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             if let LiveEntries::Live(entries) = self.chain.live_entries(first, count).await? {
                 return Ok(entries);
             }

@@ -16,7 +16,7 @@ use store::{StoreError, server_clock};
 
 /// Maximum number of attempts to read a record between two transactions of its account, with many others in one round
 /// trip. Then it is read at one moment.
-const ATTEMPTS: usize = 4;
+const RECORD_ATTEMPTS: usize = 4;
 
 /// Maximum number of attempts to read the counters of an account and its agents without a change in between.
 const MONTH_ATTEMPTS: usize = 20;
@@ -80,7 +80,7 @@ impl Pass<'_> {
                     .map(|number| WalletRecord::Closed(account_mode, *number)),
             );
         }
-        for _ in 0..ATTEMPTS {
+        for _ in 0..RECORD_ATTEMPTS {
             if wanted.is_empty() {
                 break;
             }

@@ -9,8 +9,8 @@ mod pass;
 
 use super::book::AccountMode;
 
-/// Age below which an escrow may have been made after the counter was read: its intent tells. More than clocks of a
-/// cluster can differ.
+/// Age, in ms, below which an escrow may have been made after the counter was read; the number of its intent decides.
+/// More than clocks of a cluster can differ.
 const RECENT_MS: u64 = 60_000;
 
 /// Sums of one account and mode.

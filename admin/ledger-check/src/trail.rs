@@ -33,7 +33,7 @@ use store::transaction::Transaction;
 use store::{StoreError, server_clock};
 
 /// Maximum number of attempts to read a record between two entries of its account.
-const ATTEMPTS: usize = 100;
+const READ_ATTEMPTS: usize = 100;
 
 /// Transactions up to the cut, in the order of their numbers.
 struct TransactionLines {
@@ -205,7 +205,7 @@ impl Pass<'_> {
         let last = ModeField::AuditSeq.name(account_mode.mode);
         let seq = || Read::field(realm.bucket(), realm.record(), &last);
         let mut highest = 0;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             let jobs = wanted.drain(..).map(|record| {
                 let records = reads(&record);
                 let count = records.len();

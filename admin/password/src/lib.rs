@@ -61,7 +61,7 @@ pub enum NotHashed {
 }
 
 /// Salt of a password: 16 bytes derived from an e-mail address, in a way that only this installation can compute. All
-/// users with the address have the same salt, so that one hash tells for which of them a password is correct, and
+/// users with the address have the same salt, so that one hash shows for which of them a password is correct, and
 /// signing in takes the same time for any number of users (decision D74).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Salt([u8; 16]);

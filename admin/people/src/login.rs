@@ -7,7 +7,7 @@ use super::person::{
 };
 use super::totp::{Factor, second_factor};
 use crate::metrics::Login;
-use crate::state::{ATTEMPTS, Call, OpenCall, PeopleState};
+use crate::state::{CHANGE_ATTEMPTS, Call, OpenCall, PeopleState};
 use axum::http::HeaderMap;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::session::{self, SentCookie};
@@ -203,8 +203,8 @@ async fn unlocked(
     Ok(reads.into_iter().flatten().collect())
 }
 
-/// The users that may be signing in: that of the named account, or all of the e-mail. One account is read even where
-/// there is none, so that the time does not tell.
+/// Returns the users that may be signing in: that of the named account, or all of the e-mail. One account is read even
+/// where there is none, so that the time does not disclose it.
 async fn candidates(
     people: &PeopleState,
     request: &LoginRequest,
@@ -275,7 +275,7 @@ async fn enter(
 ) -> Result<(User, Session), Problem> {
     let people = &call.state;
     let password = stored.user.password.clone();
-    for _ in 0..ATTEMPTS {
+    for _ in 0..CHANGE_ATTEMPTS {
         let (user, factor) =
             match second_factor(people, &account.id, &stored.user, request.code.as_deref()).await? {
                 Factor::None => (stored.user.clone(), "password"),

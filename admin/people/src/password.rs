@@ -5,7 +5,7 @@ use super::guesses::{attempts, source, take};
 use super::login::{end_earlier, log_failed_cleanup, refused};
 use super::person::{Me, NewLogin, find, given_code, given_password, new_password, not_hashed, signed_in};
 use super::totp::{Factor, second_factor};
-use crate::state::{ATTEMPTS, Call, OpenCall, PeopleState};
+use crate::state::{CHANGE_ATTEMPTS, Call, OpenCall, PeopleState};
 use crypto::token::Token;
 use endpoint::caller::session;
 use endpoint::doc::is;
@@ -58,7 +58,7 @@ pub async fn change(call: Call) -> Answer {
         .map_err(not_hashed)?;
     let fresh = NewLogin::new(call.headers(), call.client)?;
     let scope = Scope::live(&call.caller.account, me.id);
-    for _ in 0..ATTEMPTS {
+    for _ in 0..CHANGE_ATTEMPTS {
         let user = User {
             password: password.clone(),
             ..stored.user.clone()
@@ -98,7 +98,7 @@ pub(super) fn given_token(body: &Fields<'_>) -> Result<Token, Problem> {
     Token::parse(&body.string("token")?.required("token")?).ok_or_else(no_link)
 }
 
-/// Returns 404 for a link that is unknown, used or expired; the answer does not tell which.
+/// Returns 404 for a link that is unknown, used or expired; the answer does not say which.
 pub(super) fn no_link() -> Problem {
     Problem::new(Code::NotFound, "This link is not known, was used, or has ended.")
 }
@@ -166,7 +166,7 @@ pub async fn reset(call: OpenCall) -> Answer {
         .await
         .map_err(not_hashed)?;
     let fresh = NewLogin::new(call.headers(), call.client)?;
-    for _ in 0..ATTEMPTS {
+    for _ in 0..CHANGE_ATTEMPTS {
         let (account, stored) = &found;
         let (user, factor) = require_factor(&call, &found, code.as_deref(), guesses).await?;
         let password = password.clone();
@@ -211,7 +211,8 @@ async fn count_code(people: &PeopleState, user: &User, of_address: Attempts<'_>)
     counted
 }
 
-/// Returns the user with the second factor used, and the factor: `link` if the user has none, else the kind of the code.
+/// Returns the user with the second factor used, and the factor: `link` if the user has none, else the kind of the
+/// code.
 ///
 /// # Errors
 /// 401 `TOTP_REQUIRED` and `INVALID_CREDENTIALS`, 503.

@@ -49,4 +49,4 @@ pub fn accepting() -> KeyedLimiter {
 }
 
 /// Attempts at a change of a user when other changes come between.
-pub(crate) const ATTEMPTS: usize = 8;
+pub(crate) const CHANGE_ATTEMPTS: usize = 8;

@@ -2,7 +2,7 @@
 //! concurrently.
 
 use super::person::UserView;
-use crate::state::{ATTEMPTS, Call, PeopleState};
+use crate::state::{CHANGE_ATTEMPTS, Call, PeopleState};
 use api::ApiKeyView;
 use clock::now_ms;
 use domain::id::IdKind;
@@ -84,7 +84,7 @@ pub async fn change(call: Call) -> Answer {
     let keeps = keeps_api_keys(&call)?;
     let role = given_role(&call.body()?.only(&["role"])?)?;
     let (store, keys) = (&call.state.store, call.keys());
-    for _ in 0..ATTEMPTS {
+    for _ in 0..CHANGE_ATTEMPTS {
         // Read before the user: the keys up to this one were made before the user was seen in the role.
         let last_key = ApiKey::last_number(store, &keys).await?;
         let old = member(&call, id).await?;
@@ -148,7 +148,7 @@ pub async fn remove(call: Call) -> Answer {
     let id = call.record_id("id", IdKind::User)?;
     let keeps = keeps_api_keys(&call)?;
     let (store, keys) = (&call.state.store, call.keys());
-    for _ in 0..ATTEMPTS {
+    for _ in 0..CHANGE_ATTEMPTS {
         let old = member(&call, id).await?;
         let made = ApiKey::made_by(store, &keys, id).await?;
         let ending: Vec<String> = made.iter().filter(|_| !keeps).map(|key| key.id.clone()).collect();

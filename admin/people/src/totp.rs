@@ -3,7 +3,7 @@
 
 use super::guesses::{attempts, take};
 use super::person::{Me, given_code, given_password};
-use crate::state::{ATTEMPTS, Call, PeopleState};
+use crate::state::{CHANGE_ATTEMPTS, Call, PeopleState};
 use crypto::seal::TotpSecretOf;
 use crypto::totp;
 use endpoint::{Answer, Code, Problem, Reply, missing, operations};
@@ -271,7 +271,7 @@ async fn change<T>(
     kind: &str,
     edit: impl Fn(&mut User) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
-    for _ in 0..ATTEMPTS {
+    for _ in 0..CHANGE_ATTEMPTS {
         let old: StoredUser = me.stored(call).await?;
         let mut user = old.user.clone();
         let done = edit(&mut user)?;

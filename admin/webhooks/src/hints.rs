@@ -1,4 +1,4 @@
-//! In-process hints that tell the deliverer which webhooks have pending deliveries. Best effort: the deliverer's next
+//! In-process hints for the deliverer: which webhooks have pending deliveries. Best effort: the deliverer's next
 //! scan of the store finds what a hint missed.
 
 use parking_lot::Mutex;

@@ -6,7 +6,7 @@ use store::webhook::script::deliver::AfterAttempt;
 use telemetry::registrar::level;
 
 /// Results of an attempt.
-const ATTEMPTS: [&str; 3] = ["accepted", "refused", "unanswered"];
+const ATTEMPT_RESULTS: [&str; 3] = ["accepted", "refused", "unanswered"];
 
 telemetry::metrics! {
     /// Counters and gauges of the dispatcher and the deliverer of this server.
@@ -22,7 +22,7 @@ telemetry::metrics! {
         /// Deliveries never attempted, since too many waited.
         refused: counter("webhook_deliveries_refused_total"),
         /// Attempts to deliver: accepted, refused (another status than 2xx) or unanswered.
-        attempts: counters("webhook_attempts_total", "result", ATTEMPTS),
+        attempts: counters("webhook_attempts_total", "result", ATTEMPT_RESULTS),
         /// Deliveries whose last attempt failed.
         given_up: counter("webhook_deliveries_given_up_total"),
         /// Deliveries that began to wait for a later event.

@@ -17,7 +17,7 @@ const FRAME_HEIGHT: u32 = 120;
 const NAMES_WIDTH: u32 = 250;
 const FONT: (&str, u32) = ("sans-serif", 14);
 const TITLE_FONT: (&str, u32) = ("sans-serif", 17);
-/// Colours that can be told apart with each common colour blindness (Okabe and Ito).
+/// Colours that can be distinguished with each common colour blindness (Okabe and Ito).
 const COLOURS: [RGBColor; 4] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -201,7 +201,7 @@ fn with_area(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Result<(), Box<dy
     Ok(svg)
 }
 
-/// Returns the mark of a series: each has another shape, so that it is told apart without its colour.
+/// Returns the mark of a series: each has another shape, so that it is recognized without its colour.
 fn mark<'a, C: Clone + 'static>(at: C, series: usize) -> DynElement<'static, SVGBackend<'a>, C>
 where
     for<'b> &'b Circle<C, i32>: PointCollection<'b, C>,

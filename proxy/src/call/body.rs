@@ -140,7 +140,7 @@ impl BodyReader {
         if declared.is_some_and(|declared| length < declared) {
             return Err(incomplete("The request broke off."));
         }
-        reservation.complete(head + length);
+        reservation.leave_reserve(head + length);
         let bytes = if buffer.is_empty() {
             first_piece
         } else {

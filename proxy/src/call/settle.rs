@@ -3,8 +3,8 @@
 
 use super::bill::{Bill, EndedExchange};
 use super::call_request::CallRequest;
-use super::completed::Completed;
 use super::hold::{HoldSettler, OpenHold};
+use super::prepared_reply::PreparedReply;
 use super::request_trace::{ApprovedCall, RequestTrace};
 use crate::metrics::{Metrics, Stage, UpstreamResult};
 use crate::reply::approved::{self, ApprovalHeaders};
@@ -36,22 +36,22 @@ pub struct SettledCall {
     pub charged_usd: String,
 }
 
-/// Completes sent calls: settles the hold, records the call and builds the answer.
-pub struct CallCompleter {
+/// Settles sent calls, and records them in metrics, log and trace.
+pub struct CallSettler {
     /// Settles the hold.
     pub holds: Arc<HoldSettler>,
     /// Counts calls.
     pub metrics: Arc<Metrics>,
 }
 
-impl CallCompleter {
-    /// Settles a sent call and builds the answer.
-    pub async fn complete(
+impl CallSettler {
+    /// Settles a call whose answer is whole, and prepares the reply.
+    pub async fn settle_and_answer(
         &self,
         request: &CallRequest,
         sent: SentCall,
         trace: &mut RequestTrace,
-    ) -> Completed {
+    ) -> PreparedReply {
         let SentCall { hold, answer } = sent;
         trace.end_stage(Stage::Forward);
         let (end, result) = end_of(&answer);
@@ -80,7 +80,7 @@ impl CallCompleter {
             charged_failure: end != CallEnd::Completed && settled.bill.outcome == HoldOutcome::Estimated,
         }
         .set_on(&mut reply);
-        Completed {
+        PreparedReply {
             reply,
             stream: None,
             external_time: trace.external_time(),

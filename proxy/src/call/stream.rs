@@ -14,12 +14,12 @@ pub mod stops;
 
 use super::bill::{Bill, EndedExchange, EndedStream};
 use super::call_request::CallRequest;
-use super::completed::{Completed, RunningStream};
 use super::handoff;
 use super::hold::OpenHold;
+use super::prepared_reply::{PreparedReply, RunningStream};
 use super::request_trace::RequestTrace;
 use super::run_to_completion::RunToCompletion;
-use super::settle::CallCompleter;
+use super::settle::CallSettler;
 use crate::account_usage::CallPermit;
 use crate::admission::RequestAdmission;
 use crate::metrics::streams::Extension;
@@ -42,7 +42,7 @@ use store::lookup::VirtualKeyOwner;
 /// Starts streams.
 pub struct Streams {
     /// Settles streams.
-    pub completer: Arc<CallCompleter>,
+    pub call_settler: Arc<CallSettler>,
     /// Counts and times streams.
     pub metrics: Arc<Metrics>,
     /// A stream whose caller has disconnected is still in flight.
@@ -85,14 +85,14 @@ struct StreamedCall {
 }
 
 impl Streams {
-    /// Completes a call whose stream was opened: builds the head of the answer, and starts to read the stream.
-    pub fn complete(
+    /// Builds the head of the reply to a call whose stream was opened, and starts to read the stream.
+    pub fn start(
         self: &Arc<Self>,
         request: CallRequest,
         open: OpenStream,
         owner: &VirtualKeyOwner,
         trace: &RequestTrace,
-    ) -> Completed {
+    ) -> PreparedReply {
         let OpenStream {
             hold,
             mut answer,
@@ -122,7 +122,7 @@ impl Streams {
             idle: request.upstream.deadlines().stream_idle,
             total: self.total,
             drain: self.drain,
-            text_bytes: request.seen_bytes_max(),
+            text_bytes_max: request.seen_bytes_max(),
         };
         let call = StreamedCall {
             shared: Arc::clone(self),
@@ -136,7 +136,7 @@ impl Streams {
             trace: trace.clone(),
             _permit: permit,
         };
-        Completed {
+        PreparedReply {
             reply,
             external_time: trace.external_time_of_stream(),
             stream: Some(Box::new(RunningStream {
@@ -182,7 +182,7 @@ impl StreamedCall {
             () = stop => StreamEnd::Stopped,
             read = self.reader.read() => return read,
         };
-        Err(self.reader.ended(stopped))
+        Err(self.reader.or_caller_gone(stopped))
     }
 
     /// Passes pieces on, once the hold covers them.
@@ -261,7 +261,7 @@ impl StreamedCall {
             }),
         };
         let settled = shared
-            .completer
+            .call_settler
             .settle(&request, hold, bill, exchange, &mut trace)
             .await;
         let wants_cost = request.stream.is_some_and(|stream| stream.wants_cost);

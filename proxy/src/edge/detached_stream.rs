@@ -5,7 +5,7 @@
 use super::logging;
 use super::state::EdgeState;
 use crate::admission::RequestInFlight;
-use crate::call::completed::RunningStream;
+use crate::call::prepared_reply::RunningStream;
 use crate::kept_request::KeptRequest;
 use crate::reply::EdgeReply;
 use pingora::apps::{HttpPersistentSettings, ReusedHttpStream};
@@ -52,8 +52,8 @@ impl DetachedStream {
     }
 }
 
-/// Marks, in the settings of a connection, that no byte of its next request was received yet. Pingora does not tell of
-/// the answers that it ends itself.
+/// Marks, in the settings of a connection, that no byte of its next request was received yet. Pingora does not
+/// report the answers that it ends itself.
 struct Drained;
 
 /// Returns whether it is certain that no byte of the next request was received yet, and forgets it.

@@ -6,7 +6,7 @@ use super::new_ctx::Ctx;
 use super::route;
 use super::state::EdgeState;
 use super::{refused_head, request_scope};
-use crate::call::completed::{Completed, RunningStream};
+use crate::call::prepared_reply::{PreparedReply, RunningStream};
 use crate::call::rejection::Rejection;
 use crate::call::request_trace::RequestTrace;
 use crate::kept_request::KeptRequest;
@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 /// Number of retries so far, which the OpenAI SDKs send.
 const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 
-/// Answers the request. `true` tells Pingora that the request is complete. A streamed answer is written afterwards, by
-/// the connection.
+/// Answers the request. Returns true, by which Pingora knows that the request is answered. A streamed answer is written
+/// afterwards, by the connection.
 ///
 /// # Errors
 /// The answer could not be written; the connection is closed.
@@ -60,12 +60,11 @@ async fn reply(
     kept: &mut KeptRequest,
 ) -> (EdgeReply, Option<Box<RunningStream>>) {
     let started = Instant::now();
-    let completed = dispatch(state, session, kept).await;
-    let Completed {
+    let PreparedReply {
         mut reply,
         stream,
         external_time,
-    } = completed;
+    } = dispatch(state, session, kept).await;
     let own = started.elapsed().saturating_sub(external_time);
     state.metrics.own_time(own.as_secs_f64());
     reply.set(names::OVERHEAD_MS, &millis(own));
@@ -91,7 +90,7 @@ fn millis(time: Duration) -> String {
 }
 
 /// Boxes the futures of the rare cases: they need more space than that of a call.
-async fn dispatch(state: &EdgeState, session: &mut ServerSession, kept: &mut KeptRequest) -> Completed {
+async fn dispatch(state: &EdgeState, session: &mut ServerSession, kept: &mut KeptRequest) -> PreparedReply {
     let head = session.req_header();
     if head.headers.get(RETRY_COUNT).is_some_and(|count| count != "0") {
         state.metrics.announced_retry();
@@ -102,7 +101,7 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, kept: &mut Kep
         && !state.addresses.is_free(session)
         && let Err(rejection) = Box::pin(state.addresses.check(session)).await
     {
-        return Completed::from_rejection(&rejection, &trace);
+        return PreparedReply::from_rejection(&rejection, &trace);
     }
     let answered = match route {
         Ok(EdgeRoute::Call(endpoint)) => return state.calls.call(endpoint, session, kept, &mut trace).await,
@@ -114,8 +113,8 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, kept: &mut Kep
         }
     };
     match answered {
-        Ok(reply) => Completed::without_waiting(reply),
-        Err(rejection) => Completed::from_rejection(&rejection, &trace),
+        Ok(reply) => PreparedReply::without_waiting(reply),
+        Err(rejection) => PreparedReply::from_rejection(&rejection, &trace),
     }
 }
 

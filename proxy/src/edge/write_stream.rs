@@ -3,8 +3,8 @@
 
 use super::head_limited::HeadLimited;
 use super::write::{ReplyWriter, head_of, in_time};
-use crate::call::completed::RunningStream;
 use crate::call::handoff::PieceReceiver;
+use crate::call::prepared_reply::RunningStream;
 use crate::reply::EdgeReply;
 use bytes::{Bytes, BytesMut};
 use futures::future::{Either, select};

@@ -15,7 +15,7 @@ use crate::call::forward::Forwarder;
 use crate::call::hold::HoldSettler;
 use crate::call::key_owner::KeyOwnerLookup;
 use crate::call::lost_writes_log::LostWritesLog;
-use crate::call::settle::CallCompleter;
+use crate::call::settle::CallSettler;
 use crate::call::stream::Streams;
 use crate::call::stream::extender::Extender;
 use crate::call::stream::stops::StopWatcher;
@@ -165,7 +165,7 @@ impl EdgeComponents {
     pub fn pipeline(&self) -> CallPipeline {
         let holds = Arc::new(self.hold_settler());
         let large_bodies = || LargeBodies::new(self.settings.proxy_threads());
-        let completer = Arc::new(CallCompleter {
+        let call_settler = Arc::new(CallSettler {
             holds: Arc::clone(&holds),
             metrics: Arc::clone(&self.metrics),
         });
@@ -212,17 +212,17 @@ impl EdgeComponents {
                 large_answers: large_bodies(),
                 unsent_answers: Arc::clone(&self.unsent_answers),
             },
-            streams: Arc::new(self.streams(Arc::clone(&completer))),
-            completer,
+            streams: Arc::new(self.streams(Arc::clone(&call_settler))),
+            call_settler,
             admission: Arc::clone(&self.admission),
             request_limits: RequestLimits::new(self.connections.max()),
         }
     }
 
-    fn streams(&self, completer: Arc<CallCompleter>) -> Streams {
+    fn streams(&self, call_settler: Arc<CallSettler>) -> Streams {
         let proxy = &self.settings.proxy;
         Streams {
-            completer,
+            call_settler,
             metrics: Arc::clone(&self.metrics),
             admission: Arc::clone(&self.admission),
             extender: proxy.stream_extend.then(|| Extender {

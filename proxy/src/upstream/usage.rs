@@ -52,7 +52,7 @@ struct UsageFields<'a, U> {
     is_ambiguous: bool,
 }
 
-/// The keys of an answer that are told apart.
+/// The keys of an answer that are read; the others are skipped.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
 enum AnswerKey {

@@ -59,7 +59,7 @@ pub const MODEL_BYTES_MAX: usize = 256;
 pub const SERVICE_TIER_BYTES_MAX: usize = 64;
 
 /// Parses the body of a call of any endpoint. `streaming`: whether a stream may be requested; [`RequestBody::stream`]
-/// tells whether it is, and [`RequestBody::usage_splice`] returns the change that it then needs.
+/// says whether it is, and [`RequestBody::usage_splice`] returns the change that it then needs.
 ///
 /// # Errors
 /// [`BodyError`], by the precedence of the endpoint.

@@ -83,7 +83,7 @@ enum Origin {
     Input,
 }
 
-/// Parses a request body of `POST /v1/responses`. [`RequestBody::stream`] tells whether a stream is requested, and
+/// Parses a request body of `POST /v1/responses`. [`RequestBody::stream`] says whether a stream is requested, and
 /// [`RequestBody::check_stream`] refuses it.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Kinds of credentials, recognized by their prefix. A caller that sends the wrong kind is told which kind it sent.
+//! Kinds of credentials, recognized by their prefix. The answer to the wrong kind names the kind that was sent.
 
 use crate::api_key::Family;
 use domain::mode::Mode;

@@ -78,7 +78,7 @@ impl Checkpoint {
         })
     }
 
-    /// Reads what is signed. Of the extension lines behind the hash one tells the later end; others mean nothing here.
+    /// Parses the signed text. Of the extension lines after the hash only that of the later end is read.
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.strip_suffix('\n')?.split('\n');
         let (origin, size, hash) = (lines.next()?, lines.next()?, lines.next()?);

@@ -121,7 +121,7 @@ pub fn late_day(entry: &Entry) -> Option<u64> {
     (entry.at_ms / DAY_MS > day.saturating_add(1)).then_some(day)
 }
 
-/// Effect of a hold's end. Earlier sealed entries tell whether it was kept.
+/// Effect of a hold's end. Earlier sealed entries say whether it was kept.
 fn ended(entry: &Entry, outcome: HoldOutcome) -> Option<Effect<'_>> {
     let (agent, id) = (entry.agent.as_deref()?, entry.id.as_str());
     let charged = nanos(entry, "chargedNanos")?;

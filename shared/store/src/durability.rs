@@ -51,11 +51,11 @@ impl Offer {
     /// Parses `INFO`, and `CONFIG GET` where that is permitted.
     pub fn from_info(info: &str, config: Option<&[(String, String)]>) -> Self {
         let version = field(info, "redis_version").and_then(|text| text.split('.').next()?.parse().ok());
-        let tells = field(info, "valkey_version").is_none()
+        let waitaof_follows_fsync = field(info, "valkey_version").is_none()
             && version.is_some_and(|major: u64| major >= WAITAOF_SINCE);
         let disk = if field(info, "aof_enabled") != Some("1") {
             Err("the store writes no append-only file (appendonly no)")
-        } else if tells {
+        } else if waitaof_follows_fsync {
             Ok(Disk::WaitAof)
         } else {
             match config {

@@ -118,7 +118,7 @@ impl Escrow {
 
     /// Reads the escrow `number` of any account; `None` if it does not exist.
     pub async fn read(store: &Store, number: u64) -> Result<Option<Self>, StoreError> {
-        let Some(realm) = Self::place(store, number).await? else {
+        let Some(realm) = Self::payer_realm(store, number).await? else {
             return Ok(None);
         };
         let key = realm.escrow(number);
@@ -128,8 +128,8 @@ impl Escrow {
         store.record(key, "escrow", parse).await
     }
 
-    /// Reads the payer's realm of the escrow `number`.
-    pub(super) async fn place(store: &Store, number: u64) -> Result<Option<Realm>, StoreError> {
+    /// Reads the realm of the payer of the escrow `number`, which has its record; `None` if there is none.
+    pub(super) async fn payer_realm(store: &Store, number: u64) -> Result<Option<Realm>, StoreError> {
         let Some(number) = Number::from_u64(number) else {
             return Ok(None);
         };

@@ -3,7 +3,7 @@
 use crate::keys::{Bucket, Series};
 use crate::script::script;
 use crate::{Store, StoreError};
-use domain::number::{EPOCH_MS, LOWEST_PLACE, Number};
+use domain::number::{EPOCH_MS, LOWEST_COUNT, Number};
 
 script! {
     /// Draws a number.
@@ -13,7 +13,7 @@ script! {
     when_full: Refuse,
     keys: struct DrawKeys<'a>: &'a str { counter },
     /// `epoch` is in ms.
-    args: struct DrawArgs: String { epoch, lowest_place },
+    args: struct DrawArgs: String { epoch, lowest_count },
 }
 
 /// Draws the next number of a series for a record that will be in `bucket`.
@@ -28,8 +28,8 @@ pub async fn draw(store: &Store, bucket: Bucket, series: Series) -> Result<Numbe
     let keys = DrawKeys { counter: &counter };
     let args = DrawArgs {
         epoch: EPOCH_MS.to_string(),
-        lowest_place: LOWEST_PLACE.to_string(),
+        lowest_count: LOWEST_COUNT.to_string(),
     };
     let mut reply = store.reply(&DRAW, keys, args).await?;
-    reply.parsed(|place| Number::new(place.parse().ok()?, bucket.number()))
+    reply.parsed(|count| Number::new(count.parse().ok()?, bucket.number()))
 }

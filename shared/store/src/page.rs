@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// client's output buffer, which counts against the store's `maxmemory`, has one step at a time.
 const RECORDS_AT_ONCE: usize = 32;
 /// Retries of a read while others add or remove members.
-const ATTEMPTS: usize = 8;
+const READ_ATTEMPTS: usize = 8;
 
 /// Start of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,7 +239,7 @@ impl SortedSet<'_> {
     /// Reads the members after a position. Rank and members are read at different times, so the window starts one
     /// member earlier, which shows whether members were added or removed in between.
     async fn behind(self, mark: &ScoredMember, limit: usize) -> Result<Page<ScoredMember>, StoreError> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             let from = self.rank(mark).await?.saturating_sub(1);
             let count = limit as u64 + 2;
             let (window, total) = self.window(from, count).await?;
@@ -294,7 +294,7 @@ impl SortedSet<'_> {
     }
 }
 
-/// Cuts `marks` to `limit`; `may_go_on` tells whether there may be more.
+/// Cuts `marks` to `limit`; `may_go_on`: there may be more.
 fn part(mut marks: Vec<ScoredMember>, limit: usize, total: u64, may_go_on: bool) -> Page<ScoredMember> {
     let goes_on = may_go_on || marks.len() > limit;
     marks.truncate(limit);

@@ -30,7 +30,7 @@ async fn call((agent, key_id): &(SeedAgent, String), store: &Store) {
     settle(store, hold.await).await;
 }
 
-/// A task that runs until it is told to stop.
+/// A task that runs until `stop` is set.
 struct Beside {
     stop: Arc<AtomicBool>,
     task: tokio::task::JoinHandle<()>,
@@ -108,7 +108,7 @@ async fn calls_do_not_hide_a_held_amount_that_was_changed() {
     check(&fixture, &[], 0);
     let agent = fixture.tenants[0].account.keys.live().agent("ann");
     let _: i64 = fixture.redis.command(&["HINCRBY", &agent, "held", "5"]);
-    // On a busy machine calls begin during each read, and the check cannot tell. It never says that all is right.
+    // On a busy machine calls begin during each read, and the check cannot decide. It never says that all is right.
     let inconclusive = 3;
     let mut output = fixture.cli.run(&["ledger", "check", "--json"]);
     for _ in 0..CHECKS_MAX {

@@ -417,8 +417,8 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Restores a lost look-up as the documents tell the operator. Does nothing for an account: only the operator knows
-    /// that it should exist.
+    /// Restores a lost look-up as the documents instruct the operator. Does nothing for an account: only the operator
+    /// knows that it should exist.
     pub async fn recover(&mut self) {
         let account = self.tenant().account.id.clone();
         match self.kind {

@@ -95,7 +95,7 @@ impl Model {
         let name = (charge.agent.clone(), charge.run.clone());
         if let Some(run) = self.runs.get_mut(&name).filter(|_| charge.named) {
             run.calls = run.calls.map(|calls| calls - 1);
-            // Nothing else used it, and the caller was told that no call was approved.
+            // Nothing else used it, and the caller received that no call was approved.
             if run.by_calls && run.calls == Some(0) && run.denied == 0 && run.status.is_none() {
                 self.runs.remove(&name);
                 self.listed.remove(&name);

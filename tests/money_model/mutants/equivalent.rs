@@ -81,7 +81,7 @@ pub const LIST: &[(&str, &str)] = &[
     ),
     (
         "number/number: local last = tonumber(call('GET', KEYS[1]) or '0') | 47: '0' -> '1'",
-        "a place is never below the milliseconds since 2026",
+        "a count is never below the milliseconds since 2026",
     ),
     (
         "script/run: local EXPIRED_MAX = 10 | 21: 10 -> 11",
@@ -128,7 +128,7 @@ pub const LIST: &[(&str, &str)] = &[
         SPAN,
     ),
     (
-        "escrow/fund: if here then call('SADD', KEYS[19], ARGV[6]) end | 4: here -> true",
+        "escrow/fund: if payee_is_here then call('SADD', KEYS[19], ARGV[6]) end | 4: payee_is_here -> true",
         "for a payee elsewhere this is the payer's set, which has got the number just before",
     ),
     (
@@ -136,7 +136,7 @@ pub const LIST: &[(&str, &str)] = &[
         ROW,
     ),
     (
-        "escrow/resolve: local pays, here, asked = ARGV[5] ~= '', ARGV[17] ~= '', ARGV[11] ~= '' | 63: 11 -> 12",
+        "escrow/resolve: local pays, keeps_intent, by_party = ARGV[5] ~= '', ARGV[17] ~= '', ARGV[11] ~= '' | 74: 11 -> 12",
         "who asks has both an intent id and a spare one",
     ),
     (

@@ -20,7 +20,7 @@ async fn spend(caller: &Caller, agent: &str, amount: &str, status: u16) {
     assert_eq!(reply.status, status, "{}", reply.text());
 }
 
-/// An amount in nano-USD. A double tells each of them apart below 2^53.
+/// An amount in nano-USD. A double holds each of them exactly below 2^53.
 pub fn nanos(usd: &Value) -> u64 {
     let nanos = (usd.as_f64().unwrap() * 1e9).round();
     assert!((0.0..9e15).contains(&nanos), "{usd}");

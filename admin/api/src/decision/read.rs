@@ -103,9 +103,9 @@ impl<'a> Decisions<'a> {
         // The count is read first: a count that becomes a record between the two reads then has its entry. The id may
         // be that of the record itself.
         let account = self.realm.account();
-        let mut open = denial_windows::open(self.store, account, &record_id).await?;
+        let mut open = denial_windows::find_open(self.store, account, &record_id).await?;
         if open.is_none() && IdKind::Deny.has_form(id) {
-            open = denial_windows::open(self.store, account, id).await?;
+            open = denial_windows::find_open(self.store, account, id).await?;
         }
         let recorded = self.recorded(&record_id).await?;
         Ok((recorded, open.and_then(|counted| counted.entry())))

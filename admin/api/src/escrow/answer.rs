@@ -69,16 +69,16 @@ pub(super) struct Resolved<'a> {
 }
 
 /// Returns the answer to a created escrow.
-pub(super) fn made(new: &NewEscrow<'_>, made: CreatedEscrow, intent: &str) -> Answer {
+pub(super) fn created(new: &NewEscrow<'_>, created: CreatedEscrow, intent: &str) -> Answer {
     let escrow = New {
-        id: made.number,
+        id: created.number,
         from_wallet_id: new.payer.wallet,
         to_wallet_id: new.payee.wallet,
         amount: new.amount,
         currency: new.currency,
         status: EscrowStatus::Pending.as_str(),
         conditions: view::object(new.conditions)?,
-        created_at: iso_from_ms(made.at_ms),
+        created_at: iso_from_ms(created.at_ms),
     };
     show_created(escrow, intent, false)
 }
@@ -110,8 +110,8 @@ fn show_funded(number: u64, balance: Nanos, intent: &str, replayed: bool) -> Ans
 }
 
 /// Answers a release or a dispute.
-pub(super) fn resolved(number: u64, verdict: PartyDecision<'_>, intent: &str) -> Answer {
-    let (status, dispute_reason) = match verdict {
+pub(super) fn resolved(number: u64, decision: PartyDecision<'_>, intent: &str) -> Answer {
+    let (status, dispute_reason) = match decision {
         PartyDecision::Release => (EscrowStatus::Released, None),
         PartyDecision::Dispute(reason) => (EscrowStatus::Disputed, Some(reason)),
     };
@@ -182,7 +182,7 @@ pub(super) async fn replay(call: &Call, record: &IntentRecord) -> Answer {
             let escrow = Escrow::read(&call.state.store, number)
                 .await?
                 .ok_or_else(incomplete)?;
-            show_created(view::as_made(&escrow)?, &record.id, true)
+            show_created(view::as_created(&escrow)?, &record.id, true)
         }
         IntentKind::EscrowFund => {
             let balance = record.balance.ok_or_else(incomplete)?;

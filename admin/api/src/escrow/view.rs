@@ -87,7 +87,7 @@ pub(super) fn record(escrow: &Escrow) -> Result<EscrowView<'_>, Problem> {
 }
 
 /// Returns the answer to its creation, whatever its current status.
-pub(super) fn as_made(escrow: &Escrow) -> Result<New<'_>, Problem> {
+pub(super) fn as_created(escrow: &Escrow) -> Result<New<'_>, Problem> {
     Ok(New {
         id: escrow.number,
         from_wallet_id: escrow.payer.wallet,

@@ -1,5 +1,5 @@
 //! `GET /usage`: calls, tokens and cost by model, agent, virtual key or run, over time. Computed from the audit trail
-//! for each request, in a [turn](endpoint::LargeReads), which reads a bounded number of entries; the answer tells
+//! for each request, in a [turn](endpoint::LargeReads), which reads a bounded number of entries; the answer says
 //! whether some were not read.
 //!
 //! A call counts in the interval of its approval, to which its cost is charged (decision D37), and a denial in that of

@@ -295,7 +295,7 @@ const fn every(settings: &Settings) -> Duration {
 fn note_of(path: &Path) -> Result<String, CommandFailure> {
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     let mut text = String::new();
-    // One byte more than the limit tells that it is not a note.
+    // One byte more than the limit shows that it is not a note.
     let read = file.take(NOTE_BYTES_MAX as u64 + 1).read_to_string(&mut text);
     read.map_err(|error| unreadable(path, &error))?;
     Ok(text)

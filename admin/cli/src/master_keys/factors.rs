@@ -1,7 +1,7 @@
 //! Reseals the second factors of an account's users, including unconfirmed ones.
 
 use super::super::context::CommandContext;
-use super::{ATTEMPTS, RotationCounts, seal_again};
+use super::{RESEAL_ATTEMPTS, RotationCounts, seal_again};
 use crate::failure::CommandFailure;
 use crypto::seal::{Keyring, TotpSecretOf};
 use domain::mode::Mode;
@@ -22,7 +22,7 @@ pub(super) async fn rotate_factors(
     let scope = Scope::from_operator(account, Mode::Live);
     for listed in StoredUser::list(&context.store, &keys).await? {
         let mut known = Some(listed);
-        for _ in 0..ATTEMPTS {
+        for _ in 0..RESEAL_ATTEMPTS {
             let Some(old) = known.take() else { break };
             let (user, sealed) = sealed_again(keyring, account, &old.user, tally)?;
             if sealed == 0 {

@@ -18,7 +18,7 @@ use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
 use store::user::{StoredUser, User};
 
 /// Maximum number of attempts of a change of a user if other changes occur meanwhile.
-const ATTEMPTS: usize = 8;
+const CHANGE_ATTEMPTS: usize = 8;
 
 /// Arguments that name a user.
 #[derive(Debug, Args)]
@@ -115,7 +115,7 @@ async fn edit(
     edit: Edit<'_>,
     change: impl Fn(&User) -> Option<Option<User>>,
 ) -> Result<(FoundUser, Option<u64>), CommandFailure> {
-    for _ in 0..ATTEMPTS {
+    for _ in 0..CHANGE_ATTEMPTS {
         let found = FoundUser::by_name(context, name).await?;
         let Some(new) = change(&found.stored.user) else {
             return Ok((found, None));

@@ -22,7 +22,7 @@ export const session = store({
 /** Subscribes the component to the session. */
 export const useSession = () => useStore(session);
 
-/** Tells the other tabs of this browser, which share the cookie, that somebody has signed in or out. */
+/** Sends the other tabs of this browser, which share the cookie, a message when somebody signs in or out. */
 const tabs = new BroadcastChannel('tollgate.session');
 
 /** Calls `handle` when somebody has signed in or out in another tab. */

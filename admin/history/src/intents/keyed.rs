@@ -1,6 +1,6 @@
 //! The id for an idempotency key: one that no archived intent has, whatever happened to earlier requests with the key.
 
-use super::{ATTEMPTS, Intents};
+use super::{Intents, READ_ATTEMPTS};
 use archive::intents::{IntentsDescriptor, skipped};
 use std::sync::Arc;
 use store::StoreError;
@@ -25,7 +25,7 @@ impl Intents<'_> {
     ) -> Result<Option<(String, RequestLookup)>, StoreError> {
         let realm = &self.realm;
         let mut segments = self.archive.known_intent_segments(realm);
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             let (ids, has_free) = candidates(&segments, &id_of);
             let asked = (ids.as_slice(), skipped(&segments));
             let (found, end) = IntentRecord::find_all(self.store, realm, asked).await?;

@@ -1,5 +1,5 @@
-//! Reading of archived entries. The descriptors of segments tell which segments have to be opened: those on the page,
-//! and those that contain an end of a time span.
+//! Reading of archived entries. By their descriptors only the necessary segments are opened: those on the page, and
+//! those that contain an end of a time span.
 
 use super::Trail;
 use archive::segment::Descriptor;
@@ -14,8 +14,8 @@ use store::audit::decisions;
 const AT_ONCE: usize = 8;
 
 impl Trail<'_> {
-    /// Counts the matching archived entries up to number `end`; `None` if the store can no longer tell, since others
-    /// were archived meanwhile.
+    /// Counts the matching archived entries up to number `end`; `None` if the store no longer has the
+    /// counts, since others were archived meanwhile.
     pub(super) async fn archived_total(
         &self,
         filter: EntryFilter<'_>,

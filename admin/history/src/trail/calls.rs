@@ -6,7 +6,7 @@
 //! its own. So a record has one place for ever: no page and no span has it twice, and none misses it.
 
 use super::archived::may_match;
-use super::{ATTEMPTS, Trail, busy};
+use super::{READ_ATTEMPTS, Trail, busy};
 use archive::segment::Segment;
 use domain::call_record::CallRecord;
 use domain::entry::{Entry, Sealed};
@@ -215,8 +215,8 @@ impl Trail<'_> {
         before: u64,
         count: u64,
     ) -> Result<Entries, StoreError> {
-        for _ in 0..ATTEMPTS {
-            // One more tells whether the store has more.
+        for _ in 0..READ_ATTEMPTS {
+            // One more shows whether the store has more.
             let found = self
                 .call_numbers(selection, before, count.saturating_add(1))
                 .await?;

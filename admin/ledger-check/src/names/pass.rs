@@ -23,7 +23,7 @@ impl Pass<'_> {
             return;
         }
         let highest = self.names.highest.entry((series, number.bucket())).or_default();
-        *highest = number.place().max(*highest);
+        *highest = number.count().max(*highest);
         let name = called(series, number.get());
         self.reconcile_across(Comparison::Place, Side::Match, &name, &[&text]);
     }

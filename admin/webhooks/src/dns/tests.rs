@@ -142,7 +142,7 @@ async fn registration_says_what_the_url_must_be() {
     }
 }
 
-/// A resolver that never replies; the field tells whether its turn has come.
+/// A resolver that never replies; the field is true once its turn has come.
 struct Silent(bool);
 
 impl Lookup for Silent {

@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 /// Maximum bytes read of a stream after its caller disconnected.
 pub const DRAINED_BYTES_MAX: usize = 16 << 20;
 /// Maximum wait for the usage after the last event.
-const USAGE_BEHIND_END: Duration = Duration::from_secs(2);
+const USAGE_AFTER_END: Duration = Duration::from_secs(2);
 /// Time, and number of bytes, for which to read on after the last event. A provider should end the body at once.
 const TAIL: Duration = Duration::from_secs(2);
 const TAIL_BYTES_MAX: usize = 64 << 10;
@@ -33,22 +33,22 @@ pub struct StreamLimits {
     pub total: Duration,
     /// `proxy.stream_drain_ms`
     pub drain: Duration,
-    /// Bytes of text.
-    pub text_bytes: u64,
+    /// Longest text of the answer, in bytes.
+    pub text_bytes_max: u64,
 }
 
 /// Remaining time and bytes of a stream whose caller has disconnected.
 #[derive(Debug)]
 struct Draining {
     until: Instant,
-    bytes: usize,
+    bytes_left: usize,
 }
 
 impl Draining {
     fn within(time: Duration) -> Self {
         Self {
             until: Instant::now() + time,
-            bytes: DRAINED_BYTES_MAX,
+            bytes_left: DRAINED_BYTES_MAX,
         }
     }
 }
@@ -60,11 +60,11 @@ pub struct StreamReader {
     sender: PieceSender,
     limits: StreamLimits,
     /// Start of the current wait for the provider.
-    last: Instant,
+    waiting_since: Instant,
     /// Bytes read since other streams had their turn.
     bytes_of_turn: usize,
     /// Arrival of the last event.
-    at_end_since: Option<Instant>,
+    last_event_at: Option<Instant>,
     draining: Option<Draining>,
     /// Whether the bytes passed to the caller end with a complete event.
     is_between_events: bool,
@@ -87,9 +87,9 @@ impl StreamReader {
             filter,
             sender,
             limits,
-            last: now,
+            waiting_since: now,
             bytes_of_turn: 0,
-            at_end_since: None,
+            last_event_at: None,
             draining: None,
             is_between_events: true,
             timer: Box::pin(sleep_until(first)),
@@ -116,15 +116,15 @@ impl StreamReader {
     /// # Errors
     /// The end of the stream.
     pub async fn read(&mut self) -> Result<Vec<Bytes>, StreamEnd> {
-        if self.filter.text_bytes() > self.limits.text_bytes {
-            return Err(self.ended(StreamEnd::BrokeOff));
+        if self.filter.text_bytes() > self.limits.text_bytes_max {
+            return Err(self.or_caller_gone(StreamEnd::BrokeOff));
         }
         if self.draining.is_none() {
-            self.taken().await?;
+            self.wait_for_caller().await?;
         }
-        self.last = Instant::now();
+        self.waiting_since = Instant::now();
         let mut out = Vec::new();
-        match self.piece().await {
+        match self.read_piece().await {
             Ok(Some(piece)) => {
                 self.filter.push(&piece, &mut out);
                 self.bytes_of_turn += piece.len();
@@ -133,18 +133,18 @@ impl StreamReader {
                     yield_now().await;
                 }
                 if let Some(draining) = &mut self.draining {
-                    draining.bytes = draining.bytes.saturating_sub(piece.len());
+                    draining.bytes_left = draining.bytes_left.saturating_sub(piece.len());
                 }
                 Ok(out)
             }
             Ok(None) => {
                 self.filter.close(&mut out);
                 match out.is_empty() {
-                    true => Err(self.ended(self.end_of_body())),
+                    true => Err(self.or_caller_gone(self.end_of_body())),
                     false => Ok(out),
                 }
             }
-            Err(end) => Err(self.ended(end)),
+            Err(end) => Err(self.or_caller_gone(end)),
         }
     }
 
@@ -162,7 +162,7 @@ impl StreamReader {
     /// # Errors
     /// [`StreamEnd::TotalTimeout`], even if the caller becomes ready at the same time: otherwise a provider that always
     /// has more to send would let no deadline fire.
-    async fn taken(&mut self) -> Result<(), StreamEnd> {
+    async fn wait_for_caller(&mut self) -> Result<(), StreamEnd> {
         let until = self.stream.began + self.limits.total;
         let ready = loop {
             tokio::select! {
@@ -175,7 +175,7 @@ impl StreamReader {
             }
         };
         match ready {
-            Err(_gone) => self.drain(),
+            Err(_gone) => self.start_draining(),
             Ok(()) if Instant::now() >= until => return Err(StreamEnd::TotalTimeout),
             Ok(()) => {}
         }
@@ -190,38 +190,42 @@ impl StreamReader {
         if self.draining.is_none() && !out.is_empty() {
             match self.sender.give(out).await {
                 Ok(()) => self.is_between_events = self.filter.is_between_events(),
-                Err(_gone) => self.drain(),
+                Err(_gone) => self.start_draining(),
             }
         }
-        match self.is_over() {
-            true => Err(self.ended(StreamEnd::Complete)),
+        match self.has_everything() {
+            true => Err(self.or_caller_gone(StreamEnd::Complete)),
             false => Ok(()),
         }
     }
 
-    /// Returns whether nothing more has to be read.
-    fn is_over(&mut self) -> bool {
-        if self.filter.is_at_end() && self.at_end_since.is_none() {
-            self.at_end_since = Some(Instant::now());
+    /// Returns whether everything needed was read.
+    fn has_everything(&mut self) -> bool {
+        if self.filter.is_at_end() && self.last_event_at.is_none() {
+            self.last_event_at = Some(Instant::now());
         }
         let has_all = self.filter.is_at_end() && (self.filter.has_report() || self.filter.is_full());
-        has_all || self.draining.as_ref().is_some_and(|draining| draining.bytes == 0)
+        has_all
+            || self
+                .draining
+                .as_ref()
+                .is_some_and(|draining| draining.bytes_left == 0)
     }
 
     /// Returns `end`, or [`StreamEnd::CallerGone`] if the caller has disconnected.
-    pub const fn ended(&self, end: StreamEnd) -> StreamEnd {
+    pub const fn or_caller_gone(&self, end: StreamEnd) -> StreamEnd {
         match self.draining {
             Some(_) => StreamEnd::CallerGone,
             None => end,
         }
     }
 
-    fn drain(&mut self) {
+    fn start_draining(&mut self) {
         self.draining = Some(Draining::within(self.limits.drain));
     }
 
     /// Reads the next piece; `None` at the end of the body.
-    async fn piece(&mut self) -> Result<Option<Bytes>, StreamEnd> {
+    async fn read_piece(&mut self) -> Result<Option<Bytes>, StreamEnd> {
         let (mut until, mut end) = self.deadline();
         if until < self.timer.deadline() {
             self.timer.as_mut().reset(until);
@@ -256,10 +260,10 @@ impl StreamReader {
     /// Returns the latest time at which reading ends, and how the stream then ends.
     fn deadline(&self) -> (Instant, StreamEnd) {
         let total = (self.stream.began + self.limits.total, StreamEnd::TotalTimeout);
-        let idle = (self.last + self.limits.idle, StreamEnd::IdleTimeout);
+        let idle = (self.waiting_since + self.limits.idle, StreamEnd::IdleTimeout);
         let usage = self
-            .at_end_since
-            .map(|since| (since + USAGE_BEHIND_END, StreamEnd::Complete));
+            .last_event_at
+            .map(|since| (since + USAGE_AFTER_END, StreamEnd::Complete));
         let drained = self
             .draining
             .as_ref()
@@ -282,23 +286,23 @@ impl StreamReader {
         } = self;
         let may_more_come = end != StreamEnd::Complete && !filter.is_at_end();
         let stream = (!may_more_come).then_some(stream);
-        let mut is_gone = draining.is_some();
-        if !is_gone {
+        let mut is_caller_gone = draining.is_some();
+        if !is_caller_gone {
             let is_between_events = is_between_events || filter.is_at_end();
             let mut out = filter.release();
             let ends_line = out
                 .last()
                 .is_none_or(|last| last.ends_with(b"\n") || last.ends_with(b"\r"));
-            let behind = failure.into_iter().chain(comment);
-            let mut behind = behind.peekable();
-            if behind.peek().is_some() && !(is_between_events && ends_line) {
+            let after_events = failure.into_iter().chain(comment);
+            let mut after_events = after_events.peekable();
+            if after_events.peek().is_some() && !(is_between_events && ends_line) {
                 out.push(Bytes::from_static(b"\n\n"));
             }
-            out.extend(behind);
-            is_gone = !out.is_empty() && sender.give(out).await.is_err();
+            out.extend(after_events);
+            is_caller_gone = !out.is_empty() && sender.give(out).await.is_err();
         }
         if let Some(mut stream) = stream {
-            pass_tail(&mut stream, &mut filter, &mut sender, is_gone).await;
+            pass_tail(&mut stream, &mut filter, &mut sender, is_caller_gone).await;
             drop(sender);
             stream.keep().await;
         }
@@ -310,7 +314,7 @@ async fn pass_tail(
     stream: &mut AnswerStream,
     filter: &mut StreamFilter,
     sender: &mut PieceSender,
-    mut is_gone: bool,
+    mut is_caller_gone: bool,
 ) {
     let until = Instant::now() + TAIL;
     let mut left = TAIL_BYTES_MAX;
@@ -326,7 +330,7 @@ async fn pass_tail(
             }
             None => filter.close(&mut out),
         }
-        is_gone = is_gone || !out.is_empty() && sender.give(out).await.is_err();
+        is_caller_gone = is_caller_gone || !out.is_empty() && sender.give(out).await.is_err();
         if piece.is_none() {
             return;
         }

@@ -28,7 +28,7 @@ pub fn reported_cost(usage: &[u8]) -> Result<Option<Nanos>, BadCost> {
 /// The costs in a `usage` object.
 struct Costs(Result<Option<Nanos>, BadCost>);
 
-/// The keys of a `usage` object that are told apart.
+/// The keys of a `usage` object that are read; the others are skipped.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
 enum UsageKey {

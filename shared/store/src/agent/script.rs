@@ -2,8 +2,8 @@
 
 use crate::keys::{AccountKeys, Realm, TRANSACTION_LISTS, closed_holder};
 use crate::script::change::{
-    ATTEMPTS, AuditEvent, BUDGET, FIELDS, FieldChange, KEPT_TEXT, Scope, ShownField, field_args, shown,
-    unexpected_reply,
+    AuditEvent, BUDGET, CHANGE_ATTEMPTS, FIELDS, FieldChange, KEPT_TEXT, Scope, ShownField, field_args,
+    shown, unexpected_reply,
 };
 use crate::script::plan_limit::PlanLimit;
 use crate::script::reply::ScriptReply;
@@ -105,7 +105,7 @@ impl NewAgent<'_> {
     /// # Errors
     /// [`StoreError`]; if the script may have run, the agent may exist.
     pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<AgentCreated, StoreError> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..CHANGE_ATTEMPTS {
             let new = NewPlace::draw(store, scope, self.id).await?;
             let mut reply = self.attempt(store, scope, &new).await?;
             return match reply.word()?.as_str() {
@@ -189,7 +189,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Del
         Ok(forgotten) => forgotten,
         Err(active) => return Ok(Deleted::TooManyKeys(active)),
     };
-    for _ in 0..ATTEMPTS {
+    for _ in 0..CHANGE_ATTEMPTS {
         if let Some(deleted) = try_delete(store, scope, agent, &forgotten).await? {
             return Ok(deleted);
         }

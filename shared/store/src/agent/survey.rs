@@ -1,5 +1,5 @@
 //! Summary of all agents of an account and mode: spending and balance of each, and agents that need attention. Reads at
-//! most [`AGENTS_MAX`] agents; [`Survey::partial`] tells whether there are more.
+//! most [`AGENTS_MAX`] agents; [`Survey::partial`] says whether there are more.
 
 use crate::account::members;
 use crate::keys::Realm;

@@ -5,7 +5,7 @@ pub mod count;
 use crate::api_key::{API_KEYS_MAX, ApiKey};
 use crate::keys;
 use crate::lookup::{ApiKeyOwner, Issue};
-use crate::script::change::{ATTEMPTS, AuditEvent, BUDGET, Scope};
+use crate::script::change::{AuditEvent, BUDGET, CHANGE_ATTEMPTS, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use crypto::sha256_hex;
@@ -144,7 +144,7 @@ impl NewApiKey<'_> {
         let scope = self.scope();
         let (account, most) = (scope.keys(), API_KEYS_MAX.to_string());
         let mut revoked = String::new();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..CHANGE_ATTEMPTS {
             let event = AuditEvent::new("api_key.created", data.clone());
             let keys = CreateKeys {
                 api_key: account.api_key(self.key_id),

@@ -19,7 +19,7 @@ use domain::entry::{Entry, Sealed, UNREADABLE, is_of_later_release};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Retries of a read while others archive or seal.
-const ATTEMPTS: usize = 8;
+const READ_ATTEMPTS: usize = 8;
 /// Maximum number of batches sealed in one call of [`Chain::seal`]; the next call seals the rest.
 const BATCHES_MAX: usize = 4000;
 

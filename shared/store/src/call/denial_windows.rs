@@ -53,8 +53,8 @@ impl CountedDenials {
         words.next().is_none().then_some(counted)
     }
 
-    /// Returns how many denials the window's record covers.
-    pub const fn rest(&self) -> u64 {
+    /// Returns the number of denials without a record of their own, which the window's record covers.
+    pub const fn unrecorded(&self) -> u64 {
         self.count.saturating_sub(OWN_RECORDS)
     }
 
@@ -69,14 +69,14 @@ impl CountedDenials {
     }
 
     /// Returns the details of the window's record.
-    pub(crate) fn data(&self) -> Value {
+    pub(crate) fn details(&self) -> Value {
         json!({
             ID_FIELD: self.record_id(),
             "approved": false,
             "reason": self.denial.reason(),
             "outcome": "denied",
             "keyId": self.key_id,
-            "count": self.rest(),
+            "count": self.unrecorded(),
             "windowEndsAt": iso_from_ms(self.ends_ms),
             "chargedUsd": 0,
             "chargedNanos": "0",
@@ -85,10 +85,10 @@ impl CountedDenials {
 
     /// Returns the entry as if it were written now; `None` while each denial has its own record.
     pub fn entry(&self) -> Option<Entry> {
-        let Value::Object(data) = self.data() else {
+        let Value::Object(data) = self.details() else {
             return None;
         };
-        (self.rest() > 0).then(|| Entry {
+        (self.unrecorded() > 0).then(|| Entry {
             seq: 0,
             id: self.record_id(),
             at_ms: self.ends_ms,
@@ -100,8 +100,12 @@ impl CountedDenials {
     }
 }
 
-/// Calls `found` for each unrecorded window of a bucket, within [`SCANS_MAX`] reads.
-async fn all(store: &Store, bucket: Bucket, mut found: impl FnMut(CountedDenials)) -> Result<(), StoreError> {
+/// Calls `found` for each window of a bucket that has no record yet, within [`SCANS_MAX`] reads.
+async fn scan_windows(
+    store: &Store,
+    bucket: Bucket,
+    mut found: impl FnMut(CountedDenials),
+) -> Result<(), StoreError> {
     let key = bucket.counted_denials();
     let mut cursor = "0".to_owned();
     for _ in 0..SCANS_MAX {
@@ -128,26 +132,26 @@ async fn all(store: &Store, bucket: Bucket, mut found: impl FnMut(CountedDenials
 /// [`StoreError`]; recorded windows stay recorded, and the next sweep records the others.
 pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, StoreError> {
     let mut ended = Vec::new();
-    all(store, bucket, |counted| {
+    scan_windows(store, bucket, |counted| {
         if counted.ends_ms <= now_ms {
             ended.push(counted);
         }
     })
     .await?;
-    let mut small = redis::cmd("HDEL");
-    small.arg(bucket.counted_denials());
-    let (full, few): (Vec<CountedDenials>, Vec<CountedDenials>) =
-        ended.into_iter().partition(|counted| counted.rest() > 0);
-    for few in few.chunks(SCANNED) {
-        let mut gone = small.clone();
-        for counted in few {
-            gone.arg(&counted.field);
+    // Where each denial has a record of its own, the count is only removed.
+    let (to_record, to_remove): (Vec<CountedDenials>, Vec<CountedDenials>) =
+        ended.into_iter().partition(|counted| counted.unrecorded() > 0);
+    for windows in to_remove.chunks(SCANNED) {
+        let mut remove = redis::cmd("HDEL");
+        remove.arg(bucket.counted_denials());
+        for window in windows {
+            remove.arg(&window.field);
         }
-        let _: u64 = store.command(&gone).await?;
+        let _: u64 = store.command(&remove).await?;
     }
     let (mut recorded, mut failed) = (0, None);
-    for counted in &full {
-        match record(store, counted).await {
+    for window in &to_record {
+        match record(store, window).await {
             Ok(outcome) => recorded += u64::from(outcome == WindowRecorded::Done),
             Err(error) if error.is_server_failure() => return Err(error),
             Err(error) => failed = failed.or(Some(error)),
@@ -157,16 +161,16 @@ pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, St
 }
 
 /// Finds the open window of `account` whose record will have the id `record_id`.
-pub async fn open(
+pub async fn find_open(
     store: &Store,
     account: &str,
     record_id: &str,
 ) -> Result<Option<CountedDenials>, StoreError> {
     let ends_ms = end_of(record_id);
     let mut window = None;
-    all(store, AccountKeys::new(account).bucket(), |counted| {
-        let is_it = Some(counted.ends_ms) == ends_ms && counted.account == account;
-        if is_it && counted.record_id() == record_id {
+    scan_windows(store, AccountKeys::new(account).bucket(), |counted| {
+        let may_be_it = Some(counted.ends_ms) == ends_ms && counted.account == account;
+        if may_be_it && counted.record_id() == record_id {
             window = Some(counted);
         }
     })
@@ -182,7 +186,7 @@ mod tests {
     fn only_valid_fields_are_read() {
         let field = "1795000060000 rate_limited acct_1 my-bot vk_1";
         let counted = CountedDenials::parse(field, "37").unwrap();
-        assert_eq!((counted.ends_ms, counted.rest()), (1_795_000_060_000, 27));
+        assert_eq!((counted.ends_ms, counted.unrecorded()), (1_795_000_060_000, 27));
         assert_eq!(
             (counted.agent.as_str(), counted.key_id.as_str()),
             ("my-bot", "vk_1")

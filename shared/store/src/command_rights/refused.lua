@@ -1,4 +1,4 @@
--- Purpose: tell which commands the server refuses to the user of this connection
+-- Purpose: list the commands that the server refuses to the user of this connection
 -- KEYS: none
 -- ARGV: key: one that the user may change; then the names of the commands
 -- Returns: those that are refused, each after a space

@@ -15,13 +15,15 @@ local full = full_of_intents(@KEYS.intent_index)
 if full then return over_budget(full) end
 if is_full('transactions', caused()) then return over_budget('transactions') end
 local payer = call('HMGET', KEYS.payer, 'wallet_number', 'frozen', 'balance', 'cap_low')
-local here = ARGV.payee_number ~= ''
+local payee_is_here = ARGV.payee_number ~= ''
 
 -- Returns the reason, and whether it is answered with 400.
 local function refusal()
   if status ~= 'pending' then return 'escrow_not_pending', true end
   if payer[1] ~= ARGV.payer_number or ARGV.payee_closed == '1' then return 'wallet_closed', false end
-  if here and call('HGET', KEYS.payee, 'wallet_number') ~= ARGV.payee_number then return 'wallet_closed', false end
+  if payee_is_here and call('HGET', KEYS.payee, 'wallet_number') ~= ARGV.payee_number then
+    return 'wallet_closed', false
+  end
   if payer[2] then return 'frozen', false end
   if tonumber(payer[3]) < tonumber(ARGV.amount) then return 'insufficient_balance', true end
 end
@@ -36,7 +38,7 @@ end
 local balance = post(@KEYS.payer, format('-%s', ARGV.amount), ARGV.transaction_text)
 call('HSET', KEYS.escrow, 'status', 'funded', 'funded_at', now, 'updated_at', now)
 call('SADD', KEYS.payer_open, ARGV.number)
-if here then call('SADD', KEYS.payee_open, ARGV.number) end
+if payee_is_here then call('SADD', KEYS.payee_open, ARGV.number) end
 keep_intent(@KEYS.intent, @KEYS.intent_index, ARGV.intent, 'settled', '', ARGV.heads, @ARGV.fields)
 call('HSET', KEYS.intent, 'txn', ARGV.transaction, 'balance', balance)
 recorded_debit(threshold_of(payer[4]), payer[3], balance, ARGV.transaction_text)

@@ -4,15 +4,15 @@
 mod create;
 mod fund;
 pub(crate) mod listing;
-mod outbound_transfer;
 mod resolve;
-mod step;
+mod transit_to_payee;
+mod transition;
 
 pub use create::{CREATE, CreatedEscrow, NewEscrow};
 pub use fund::{FUND, fund};
 pub use listing::LIST;
 pub use resolve::{DisputeEnded, PartyDecision, Winner, decide, end_dispute};
-pub use step::RESOLVE;
+pub use transition::RESOLVE;
 
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
@@ -109,8 +109,8 @@ pub struct EscrowBlocked {
     pub status: Option<EscrowStatus>,
 }
 
-/// Composes the audit details of an escrow.
-fn facts(
+/// Composes the details of an audit entry about an escrow. `number` is `None` before one is drawn.
+fn audit_details(
     number: Option<u64>,
     (payer, payee): (&Party, &Party),
     (amount, currency): (Nanos, &str),
@@ -120,10 +120,10 @@ fn facts(
         "amountNanos": amount.get().to_string(), "currency": currency, "intentId": intent })
 }
 
-/// Returns the [`facts`] of an existing escrow.
-fn facts_of(escrow: &Escrow, intent: Option<&str>) -> Value {
+/// Returns the [`audit_details`] of an existing escrow.
+fn audit_details_of(escrow: &Escrow, intent: Option<&str>) -> Value {
     let parties = (&escrow.payer, &escrow.payee);
-    facts(
+    audit_details(
         Some(escrow.number),
         parties,
         (escrow.amount, &escrow.currency),
@@ -131,8 +131,8 @@ fn facts_of(escrow: &Escrow, intent: Option<&str>) -> Value {
     )
 }
 
-/// Composes the request part of an escrow call's intent.
-fn request_of(number: u64) -> String {
+/// Composes the request that the intent of an escrow call stores.
+fn request_json(number: u64) -> String {
     json!({ "escrowId": number }).to_string()
 }
 
@@ -143,7 +143,7 @@ fn mint_transaction() -> Result<String, StoreError> {
 }
 
 /// Claims the caller's key in the caller's account. Returns false if it has a record, or another request's claim.
-async fn claim(store: &Store, requester: &Requester<'_>) -> Result<bool, StoreError> {
+async fn claim_key(store: &Store, requester: &Requester<'_>) -> Result<bool, StoreError> {
     let once = requester.once;
     let key = requester.scope.realm().intent(&once.id);
     let keys = ClaimKeys { intent: &key };
@@ -156,7 +156,7 @@ async fn claim(store: &Store, requester: &Requester<'_>) -> Result<bool, StoreEr
 }
 
 /// Stores `new` as refused, under the id of `refusal`, in the caller's account.
-async fn keep_blocked<T>(
+async fn store_blocked_intent<T>(
     store: &Store,
     requester: &Requester<'_>,
     new: &NewIntent<'_>,
@@ -194,6 +194,6 @@ mod tests {
 
     #[test]
     fn the_request_of_a_call_names_its_escrow() {
-        assert_eq!(request_of(7), r#"{"escrowId":7}"#);
+        assert_eq!(request_json(7), r#"{"escrowId":7}"#);
     }
 }

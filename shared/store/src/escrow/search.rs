@@ -44,7 +44,7 @@ impl Parties<'_> {
     /// dispute, which can be most of its record, stay in the store.
     async fn accept(&self, member: &str) -> Result<bool, StoreError> {
         let number = Escrow::number_of(member)?;
-        let Some(place) = Escrow::place(self.store, number).await? else {
+        let Some(place) = Escrow::payer_realm(self.store, number).await? else {
             return Ok(false);
         };
         let mut query = redis::cmd("HMGET");

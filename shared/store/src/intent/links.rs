@@ -35,7 +35,7 @@ impl EscrowLink {
     /// Reads the escrow `number`; `None` if it does not exist in this mode.
     pub async fn read(store: &Store, mode: Mode, number: u64) -> Result<Option<Self>, StoreError> {
         let unexpected_reply = || StoreError::unexpected("escrow");
-        let Some(realm) = Escrow::place(store, number)
+        let Some(realm) = Escrow::payer_realm(store, number)
             .await?
             .filter(|place| place.mode() == mode)
         else {

@@ -38,7 +38,7 @@ script! {
 pub const ACCOUNT_POLICIES_MAX: usize = 100;
 
 /// Maximum number of attempts to set a policy. Each concurrent change of the same policy can cost one.
-const ATTEMPTS: usize = 64;
+const SET_ATTEMPTS: usize = 64;
 /// Revision of a policy that does not exist.
 const NO_REVISION: &str = "0";
 
@@ -118,7 +118,7 @@ impl SetPolicy<'_> {
     /// [`StoreError`], also if others keep deleting the policy. Setting an agent's policy is safe to retry.
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<PolicySet, StoreError> {
         let realm = scope.realm();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..SET_ATTEMPTS {
             let existing: Option<String> = match self.agent {
                 Some(agent) => {
                     let record = realm.agent(agent);

@@ -47,7 +47,7 @@ pub(crate) const AGENT_EXISTS: &str = include_str!("agent_exists.lua");
 pub(crate) const FIELDS: &str = include_str!("fields.lua");
 
 /// Maximum number of attempts of a change that first reads a record, while others change the same record.
-pub(crate) const ATTEMPTS: usize = 16;
+pub(crate) const CHANGE_ATTEMPTS: usize = 16;
 
 /// Account, mode and actor of a change.
 #[derive(Debug, Clone, Copy)]

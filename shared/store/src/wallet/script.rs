@@ -1,7 +1,7 @@
 //! Twin of `wallet/open.lua`: the account's own wallet, opened at first need.
 
 use crate::keys::USER;
-use crate::script::change::{ATTEMPTS, AuditEvent, Scope, unexpected_reply};
+use crate::script::change::{AuditEvent, CHANGE_ATTEMPTS, Scope, unexpected_reply};
 use crate::script::script;
 use crate::wallet::{NewPlace, Wallet};
 use crate::{Store, StoreError};
@@ -25,7 +25,7 @@ pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, Sto
     if let Some(wallet) = Wallet::find_by_owner(store, &realm, USER).await? {
         return Ok(wallet);
     }
-    for _ in 0..ATTEMPTS {
+    for _ in 0..CHANGE_ATTEMPTS {
         let new = NewPlace::draw(store, scope, USER).await?;
         let data = json!({ "wallet": new.id, "walletId": new.number.get() });
         let event = AuditEvent::new("wallet.opened", data);

@@ -91,7 +91,7 @@ fn a_longer_life_in_the_cache_costs_more() {
         (false, 400, [0, 0], 0),
         (false, 400, [400, 0], 400),
         (false, 400, [100, 300], 100),
-        // Only the request's body tells their lifetime.
+        // Only the request's body has their lifetime.
         (true, 400, [0, 0], 400),
         (true, 400, [0, 400], 0),
         (true, 400, [100, 300], 100),

@@ -273,7 +273,7 @@ fn audio_output_takes_the_dearer_price() {
     assert_eq!(nanos(text), 1_000 * 10_000);
 }
 
-/// The request does not tell which part of the prompt will be written, or how much of it is read from the cache.
+/// The request does not say which part of the prompt will be written, or how much of it is read from the cache.
 #[test]
 fn a_longer_life_in_the_cache_is_held_for_the_whole_prompt() {
     let call = CallShape {

@@ -1,6 +1,6 @@
 //! Reads sealed entries that are still in the store: by number, by agent, type and time, by decision id.
 
-use super::{ATTEMPTS, Chain, ChainHead, Extent, shown, to_hash};
+use super::{Chain, ChainHead, Extent, READ_ATTEMPTS, shown, to_hash};
 use crate::StoreError;
 use crate::audit::{decisions, long_text};
 use crate::read::Read;
@@ -82,7 +82,7 @@ impl Chain<'_> {
     /// Reads at most `count` sealed entries from `first` on, ascending. Skips archived ones.
     pub async fn read(&self, first: u64, count: u64) -> Result<Vec<Sealed>, StoreError> {
         let mut first = first;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             match self.live_entries(first, count).await? {
                 LiveEntries::Live(found) => return Ok(found),
                 LiveEntries::Archived => first = self.extent().await?.archived.seq + 1,
@@ -104,7 +104,7 @@ impl Chain<'_> {
         count: u64,
     ) -> Result<Option<(Vec<Sealed>, Vec<u64>)>, StoreError> {
         let (bucket, hashes) = (self.realm.bucket(), self.realm.audit_hashes());
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             let (extent, _) = self.read_extent().await?;
             if first <= extent.archived.seq {
                 return Ok(None);
@@ -142,7 +142,7 @@ impl Chain<'_> {
 
     /// Returns the numbers of matching live sealed entries on the page `part`.
     pub async fn numbers(&self, filter: EntryFilter<'_>, part: Backwards) -> Result<LiveNumbers, StoreError> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             let span = self.span(filter.from_ms, filter.to_ms).await?;
             let found = self
                 .numbers_within(&span, (filter.agent, filter.kind), part)
@@ -204,7 +204,7 @@ impl Chain<'_> {
         end: u64,
     ) -> Result<Option<u64>, StoreError> {
         let list = self.realm.audit_index(agent, kind);
-        for _ in 0..ATTEMPTS {
+        for _ in 0..READ_ATTEMPTS {
             let archived = self.archived_count(agent, kind).await?;
             if archived.last > end {
                 return Ok(None);

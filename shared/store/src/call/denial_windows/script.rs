@@ -35,7 +35,7 @@ pub enum WindowRecorded {
 pub async fn record(store: &Store, counted: &CountedDenials) -> Result<WindowRecorded, StoreError> {
     // Virtual keys have no test mode.
     let scope = Scope::live(&counted.account, &counted.key_id);
-    let event = AuditEvent::new(KIND, counted.data()).with_agent(counted.agent.as_str());
+    let event = AuditEvent::new(KIND, counted.details()).with_agent(counted.agent.as_str());
     let keys = WindowKeys {
         counted_denials: scope.keys().bucket().counted_denials(),
     };

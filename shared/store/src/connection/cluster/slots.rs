@@ -225,8 +225,8 @@ pub(in crate::connection) struct ListedReplicas {
     pub usable: u64,
     /// Those that are marked as failed.
     pub failed: u64,
-    /// Other nodes that are listed as masters without slots. One may be a replica that has not told this master yet:
-    /// its role comes with its next message to it, seconds after it began to follow.
+    /// Other nodes that are listed as masters without slots. One may be a replica whose role this master does not
+    /// know yet: it comes with the next message, seconds after the replica began to follow.
     pub without_slots: u64,
 }
 

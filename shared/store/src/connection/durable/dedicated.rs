@@ -5,7 +5,7 @@
 //! - **Outstanding replies.** A caller that is dropped during a `WAIT` leaves a blocked connection. The connection is
 //!   marked before anything is sent and unmarked after the last reply; a marked connection does not return to the pool.
 //! - **Generations.** When a server is given up, so are its connections: idle ones when the pool is next used, others
-//!   when they are returned. A connection of an earlier generation tells nothing about later ones.
+//!   when they are returned. A failure of a connection does not count against those of a later generation.
 //! - **Failures to connect.** `bb8` reports them only to its error sink, and a caller would wait until a time-out. So
 //!   the pool hands out a slot without a connection, and its user connects and receives the error.
 //! - **Deadlines.** `bb8-redis` connects within a second, waits 500 ms for a reply, less than most waits take, and

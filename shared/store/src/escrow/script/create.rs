@@ -1,13 +1,13 @@
 //! Creates an escrow: draws a number, then one script writes the escrow with its place. A crash in between leaves an
 //! unused number.
 
-use super::outbound_transfer::deliver_now;
-use super::{CallOutcome, EscrowBlocked, Requester, facts, keep_blocked, listing};
+use super::transit_to_payee::deliver_now;
+use super::{CallOutcome, EscrowBlocked, Requester, audit_details, listing, store_blocked_intent};
 use crate::escrow::Party;
 use crate::intent::NewIntent;
 use crate::keys::{Bucket, Series};
 use crate::number;
-use crate::script::change::{ATTEMPTS, AuditEvent, BUDGET, INTENT, INTENT_BUDGET, unexpected_reply};
+use crate::script::change::{AuditEvent, BUDGET, CHANGE_ATTEMPTS, INTENT, INTENT_BUDGET, unexpected_reply};
 use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::transit::Transit;
@@ -67,7 +67,7 @@ impl NewEscrow<'_> {
         store: &Store,
         requester: &Requester<'_>,
     ) -> Result<CallOutcome<CreatedEscrow>, StoreError> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..CHANGE_ATTEMPTS {
             let number = number::draw(store, requester.scope.keys().bucket(), Series::Escrow).await?;
             let mode = requester.scope.mode;
             let row = self
@@ -104,7 +104,7 @@ impl NewEscrow<'_> {
             status: None,
         };
         let intent = self.intent(requester, None);
-        keep_blocked(store, requester, &intent, self.event(requester, None), refusal).await
+        store_blocked_intent(store, requester, &intent, self.event(requester, None), refusal).await
     }
 
     async fn execute(
@@ -195,7 +195,7 @@ impl NewEscrow<'_> {
 
     fn event(&self, requester: &Requester<'_>, number: Option<u64>) -> AuditEvent<'_> {
         let amount = (self.amount, self.currency);
-        let data = facts(number, (self.payer, self.payee), amount, Some(&requester.once.id));
+        let data = audit_details(number, (self.payer, self.payee), amount, Some(&requester.once.id));
         AuditEvent::new("escrow.create", data).with_agent(self.payer.agent())
     }
 

@@ -1,7 +1,7 @@
 //! Funds an escrow: moves the payer's money into it. From then on it is open for the wallets of the payer's account:
 //! an escrow that another account pays does not keep its payee's agent from being deleted.
 
-use super::{CallOutcome, EscrowBlocked, Requester, facts_of, mint_transaction, request_of};
+use super::{CallOutcome, EscrowBlocked, Requester, audit_details_of, mint_transaction, request_json};
 use crate::escrow::{Escrow, EscrowStatus};
 use crate::script::change::{
     AuditEvent, BUDGET, CAUSED, INTENT, INTENT_BUDGET, KEPT_TEXT, LOW_BALANCE, MONEY,
@@ -86,9 +86,9 @@ async fn execute(
 ) -> Result<ScriptReply, StoreError> {
     let (realm, once) = (requester.scope.realm(), requester.once);
     let (payer, payee) = (&escrow.payer, &escrow.payee);
-    let request = request_of(escrow.number);
+    let request = request_json(escrow.number);
     let intent = requester.intent(IntentKind::EscrowFund, escrow, &payer.owner, &request);
-    let here = if escrow.crosses_accounts() { payer } else { payee };
+    let local_party = if escrow.crosses_accounts() { payer } else { payee };
     let keys = FundKeys {
         transactions: realm.transactions(),
         payer: realm.leg(&payer.owner, KIND.as_str()),
@@ -97,8 +97,8 @@ async fn execute(
         intent_index: intent.lists().keys(&realm),
         escrow: realm.escrow(escrow.number),
         payer_open: realm.open_escrows(&payer.owner),
-        payee: realm.wallet(&here.owner),
-        payee_open: realm.open_escrows(&here.owner),
+        payee: realm.wallet(&local_party.owner),
+        payee_open: realm.open_escrows(&local_party.owner),
     };
     let transaction = mint_transaction()?;
     let (from, to) = (payer.wallet.to_string(), payee.wallet.to_string());
@@ -117,7 +117,8 @@ async fn execute(
         heads: &heads,
         fields: fields.iter().map(String::as_str).collect(),
     };
-    let event = AuditEvent::new("escrow.fund", facts_of(escrow, Some(&once.id))).with_agent(payer.agent());
+    let event =
+        AuditEvent::new("escrow.fund", audit_details_of(escrow, Some(&once.id))).with_agent(payer.agent());
     requester.scope.execute(store, &FUND, event, keys, args).await
 }
 

@@ -1,11 +1,13 @@
 //! Ends an escrow: a party releases or disputes it, or the operator ends the dispute. The payer's account determines
 //! which request is first; a payee in another account receives the outcome by transit (decision D28).
 
-use super::outbound_transfer::{OutboundTransfer, RESOLVED, deliver_now, deliver_pending, has_payee_room};
-use super::step::{EscrowStep, Stepped};
+use super::transit_to_payee::{
+    RESOLVED, TransitToPayee, deliver_earlier_decision, deliver_now, has_payee_room,
+};
+use super::transition::{EscrowTransition, Transitioned};
 use super::{
-    CallOutcome, EscrowBlocked, RESOLVE, Requester, claim, facts_of, keep_blocked, mint_transaction,
-    request_of,
+    CallOutcome, EscrowBlocked, RESOLVE, Requester, audit_details_of, claim_key, mint_transaction,
+    request_json, store_blocked_intent,
 };
 use crate::audit::OPERATOR;
 use crate::escrow::{Escrow, EscrowStatus};
@@ -98,59 +100,59 @@ pub async fn decide(
     store: &Store,
     requester: &Requester<'_>,
     escrow: &Escrow,
-    verdict: PartyDecision<'_>,
+    decision: PartyDecision<'_>,
 ) -> Result<CallOutcome<()>, StoreError> {
     let by_remote_payee = requester.scope.account != escrow.payer.account;
     // Before the claim, since a refusal leaves no record.
-    if !has_room(store, escrow, verdict, by_remote_payee).await? {
+    if !release_fits(store, escrow, decision, by_remote_payee).await? {
         return Ok(CallOutcome::TooMuch);
     }
-    if by_remote_payee && !claim(store, requester).await? {
+    if by_remote_payee && !claim_key(store, requester).await? {
         return Ok(CallOutcome::Known);
     }
     let transaction = mint_transaction()?;
-    let request = request_of(escrow.number);
+    let request = request_json(escrow.number);
     let (party, actor) = match by_remote_payee {
         true => (&escrow.payee, PAYEE),
         false => (&escrow.payer, requester.scope.actor),
     };
     let intent = NewIntent {
-        note: verdict.note(),
+        note: decision.note(),
         // An addition of the script in the payer's account.
-        transaction: (by_remote_payee && verdict.pays()).then_some(&transaction),
-        ..requester.intent(verdict.kind(), escrow, &party.owner, &request)
+        transaction: (by_remote_payee && decision.pays()).then_some(&transaction),
+        ..requester.intent(decision.kind(), escrow, &party.owner, &request)
     };
-    let transit = transit_of_decision(requester, escrow, verdict, &transaction, &intent);
-    let step = EscrowStep {
+    let transit = transit_of_decision(requester, escrow, decision, &transaction, &intent);
+    let transition = EscrowTransition {
         escrow,
         actor,
-        audit: verdict.audit(),
-        needs: EscrowStatus::Funded,
-        becomes: verdict.becomes(),
-        credit: (verdict.pays() && !escrow.crosses_accounts())
+        audit: decision.audit(),
+        required: EscrowStatus::Funded,
+        becomes: decision.becomes(),
+        credit: (decision.pays() && !escrow.crosses_accounts())
             .then_some((&escrow.payee, TransactionType::EscrowRelease)),
         transaction: &transaction,
-        note: verdict.note(),
+        note: decision.note(),
         transit: transit.as_ref(),
         request: Some((requester, &intent)),
     };
-    let stepped = step.take(store).await?;
-    if let Stepped::Again(_) = stepped {
+    let outcome = transition.execute(store).await?;
+    if let Transitioned::DecidedBefore(_) = outcome {
         // The intent exists then, unless it is archived: that freed the key for this request, which is refused.
-        deliver_pending(store, escrow).await?;
+        deliver_earlier_decision(store, escrow).await?;
     }
-    match stepped {
-        Stepped::Won => match deliver_now(store, transit.as_ref()).await {
+    match outcome {
+        Transitioned::Won => match deliver_now(store, transit.as_ref()).await {
             Err(error) if by_remote_payee => Err(error),
             _ => Ok(CallOutcome::Done(())),
         },
-        Stepped::Again(refusal) | Stepped::Refused(refusal) if by_remote_payee => {
-            keep_refused(store, requester, escrow, intent, (verdict, refusal)).await
+        Transitioned::DecidedBefore(refusal) | Transitioned::Refused(refusal) if by_remote_payee => {
+            store_payee_refusal(store, requester, escrow, intent, (decision, refusal)).await
         }
-        Stepped::Refused(refusal) => Ok(CallOutcome::Blocked(refusal)),
-        Stepped::Known => Ok(CallOutcome::Known),
-        Stepped::TooMuch => Ok(CallOutcome::TooMuch),
-        Stepped::Again(_) | Stepped::WrongState(_) => unexpected_reply(&RESOLVE),
+        Transitioned::Refused(refusal) => Ok(CallOutcome::Blocked(refusal)),
+        Transitioned::Known => Ok(CallOutcome::Known),
+        Transitioned::TooMuch => Ok(CallOutcome::TooMuch),
+        Transitioned::DecidedBefore(_) | Transitioned::WrongState(_) => unexpected_reply(&RESOLVE),
     }
 }
 
@@ -159,36 +161,36 @@ pub async fn decide(
 fn transit_of_decision(
     requester: &Requester<'_>,
     escrow: &Escrow,
-    verdict: PartyDecision<'_>,
+    decision: PartyDecision<'_>,
     transaction: &String,
     intent: &NewIntent<'_>,
 ) -> Option<Transit> {
     let by_remote_payee = requester.scope.account != escrow.payer.account;
-    let outbound_transfer = OutboundTransfer {
+    let transit_to_payee = TransitToPayee {
         escrow,
-        name: verdict.becomes().as_str(),
-        becomes: verdict.becomes(),
+        name: decision.becomes().as_str(),
+        becomes: decision.becomes(),
         actor: if by_remote_payee {
             requester.scope.actor
         } else {
             PAYER
         },
-        credit: verdict.pays().then_some(transaction),
+        credit: decision.pays().then_some(transaction),
         intent: by_remote_payee.then_some((requester, intent)),
     };
-    escrow.crosses_accounts().then(|| outbound_transfer.transit())
+    escrow.crosses_accounts().then(|| transit_to_payee.to_transit())
 }
 
-/// Returns whether the payee's wallet in another account has room for the money that is released. True of an escrow
-/// that is no longer funded, which is refused for that reason.
-async fn has_room(
+/// Returns whether a decision leaves the balance of a payee's wallet in another account within its maximum. True of an
+/// escrow that is no longer funded, which is refused for that reason.
+async fn release_fits(
     store: &Store,
     escrow: &Escrow,
-    verdict: PartyDecision<'_>,
+    decision: PartyDecision<'_>,
     by_remote_payee: bool,
 ) -> Result<bool, StoreError> {
     let is_funded = escrow.status == EscrowStatus::Funded;
-    if !verdict.pays() || !is_funded || !escrow.crosses_accounts() {
+    if !decision.pays() || !is_funded || !escrow.crosses_accounts() {
         return Ok(true);
     }
     // A payee that releases fills its own wallet.
@@ -200,21 +202,21 @@ async fn has_room(
     has_payee_room(store, escrow, most).await
 }
 
-/// Stores the refused intent of a payee in its own account, without a transaction.
-async fn keep_refused(
+/// Stores the intent of a payee in another account that was refused, without a transaction.
+async fn store_payee_refusal(
     store: &Store,
     requester: &Requester<'_>,
     escrow: &Escrow,
     intent: NewIntent<'_>,
-    (verdict, refusal): (PartyDecision<'_>, EscrowBlocked),
+    (decision, refusal): (PartyDecision<'_>, EscrowBlocked),
 ) -> Result<CallOutcome<()>, StoreError> {
-    let event = AuditEvent::new(verdict.audit(), facts_of(escrow, Some(&refusal.intent)))
+    let event = AuditEvent::new(decision.audit(), audit_details_of(escrow, Some(&refusal.intent)))
         .with_agent(escrow.payee.agent());
     let intent = NewIntent {
         transaction: None,
         ..intent
     };
-    keep_blocked(store, requester, &intent, event, refusal).await
+    store_blocked_intent(store, requester, &intent, event, refusal).await
 }
 
 /// Ends the dispute of an escrow as the operator decided.
@@ -241,7 +243,7 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
     }
     let transaction = mint_transaction()?;
     let transit = escrow.crosses_accounts().then(|| {
-        let outbound_transfer = OutboundTransfer {
+        let transit_to_payee = TransitToPayee {
             escrow,
             name: RESOLVED,
             becomes,
@@ -249,13 +251,13 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
             credit: (!here).then_some(&transaction),
             intent: None,
         };
-        outbound_transfer.transit()
+        transit_to_payee.to_transit()
     });
-    let step = EscrowStep {
+    let transition = EscrowTransition {
         escrow,
         actor: OPERATOR,
         audit: "escrow.resolve",
-        needs: EscrowStatus::Disputed,
+        required: EscrowStatus::Disputed,
         becomes,
         credit: here.then_some((party, kind)),
         transaction: &transaction,
@@ -263,14 +265,16 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
         transit: transit.as_ref(),
         request: None,
     };
-    match step.take(store).await? {
-        Stepped::Won => {
+    match transition.execute(store).await? {
+        Transitioned::Won => {
             // The transit worker retries a failed delivery.
             let _logged = deliver_now(store, transit.as_ref()).await;
             Ok(DisputeEnded::Done(becomes))
         }
-        Stepped::WrongState(status) => Ok(DisputeEnded::WrongState(status)),
-        Stepped::TooMuch => Ok(DisputeEnded::TooMuch),
-        Stepped::Again(_) | Stepped::Known | Stepped::Refused(_) => unexpected_reply(&RESOLVE),
+        Transitioned::WrongState(status) => Ok(DisputeEnded::WrongState(status)),
+        Transitioned::TooMuch => Ok(DisputeEnded::TooMuch),
+        Transitioned::DecidedBefore(_) | Transitioned::Known | Transitioned::Refused(_) => {
+            unexpected_reply(&RESOLVE)
+        }
     }
 }

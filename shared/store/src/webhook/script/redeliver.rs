@@ -2,7 +2,7 @@
 
 use super::{READY, WebhookLocation};
 use crate::keys::DeliverySet;
-use crate::script::change::{ATTEMPTS, AuditEvent, Scope};
+use crate::script::change::{AuditEvent, CHANGE_ATTEMPTS, Scope};
 use crate::script::script;
 use crate::webhook::delivery::{Deliveries, StoredDelivery, delivery_id};
 use crate::{Store, StoreError};
@@ -51,7 +51,7 @@ pub async fn redeliver(
     let realm = &scope.realm();
     let is_it = |seq: u64, event: EventName| delivery_id(realm, webhook, seq, event) == id;
     let deliveries = Deliveries { realm, webhook };
-    for _ in 0..ATTEMPTS {
+    for _ in 0..CHANGE_ATTEMPTS {
         let Some(stored) = deliveries.find(store, is_it).await? else {
             return Ok(Redelivered::Missing);
         };

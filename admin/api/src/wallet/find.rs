@@ -10,7 +10,7 @@ use store::wallet::{Wallet, WalletPlace, WalletStatus};
 use store::{Store, StoreError};
 
 /// Maximum number of attempts of a change whose wallets change between the read and the script.
-pub const ATTEMPTS: usize = 4;
+pub const WALLET_ATTEMPTS: usize = 4;
 
 /// A wallet and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,13 +45,16 @@ impl FoundWallet {
     }
 }
 
-/// Finds the wallet `name`, given in the field `field`, in the caller's mode. A number or id may belong to another
-/// account.
+/// Finds the wallet that `field` of a body names, in the caller's mode. A number or id may belong to another account.
 ///
 /// # Errors
 /// 404 if there is none, 503.
-pub(crate) async fn find(call: &Call, field: &str, name: &WalletName) -> Result<FoundWallet, Problem> {
-    let found = look_up(&call.state.store, &call.scope(), name).await?;
+pub(crate) async fn require_wallet(
+    call: &Call,
+    field: &str,
+    name: &WalletName,
+) -> Result<FoundWallet, Problem> {
+    let found = find_wallet(&call.state.store, &call.scope(), name).await?;
     found.ok_or_else(|| {
         let hint = match name {
             WalletName::Owner(owner) if owner.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -64,15 +67,15 @@ pub(crate) async fn find(call: &Call, field: &str, name: &WalletName) -> Result<
     })
 }
 
-/// Finds the wallet with this name in the mode of `scope`. An agent or `user` refers to its account, a number or id to
-/// any.
-pub async fn look_up(
+/// Finds the wallet with this name in the mode of `scope`; `None` if there is none. An agent or `user` refers to the
+/// account of `scope`, a number or id to any account.
+pub async fn find_wallet(
     store: &Store,
     scope: &Scope<'_>,
     name: &WalletName,
 ) -> Result<Option<FoundWallet>, StoreError> {
     match name {
-        WalletName::Owner(owner) => find_owner_wallet(store, scope, owner).await,
+        WalletName::Owner(owner) => find_by_owner(store, scope, owner).await,
         WalletName::Number(_) | WalletName::Id(_) => match WalletPlace::find(store, &name.text()).await? {
             Some(place) if place.mode == scope.mode => {
                 let wallet = Wallet::at(store, &place).await?;
@@ -83,7 +86,7 @@ pub async fn look_up(
     }
 }
 
-async fn find_owner_wallet(
+async fn find_by_owner(
     store: &Store,
     scope: &Scope<'_>,
     owner: &str,
@@ -103,17 +106,19 @@ async fn find_owner_wallet(
     }))
 }
 
-/// The wallet that the parameter `walletId` of a query names, of any account and mode; `None` when there is none.
+/// Finds the place of the wallet that the parameter `walletId` of a query names, of any account and mode; `None` if
+/// there is none.
 ///
 /// # Errors
 /// 400 for what is neither a number nor an id, 503.
-pub(crate) async fn find_place(call: &Call, text: &str) -> Result<Option<WalletPlace>, Problem> {
+pub(crate) async fn find_wallet_place(call: &Call, text: &str) -> Result<Option<WalletPlace>, Problem> {
     let name = WalletName::from_path(text)
         .ok_or_else(|| Problem::validation("walletId must be the number of a wallet or its id `wal_…`."))?;
     Ok(WalletPlace::find(&call.state.store, &name.text()).await?)
 }
 
-/// The name in a fingerprint: a number is not text there, since an agent may have the same digits as its id.
+/// Returns the name as it stands in a fingerprint: a number is not text there, since an agent may have the same digits
+/// as its id.
 pub(crate) fn canonical(name: &WalletName) -> Value {
     match name {
         WalletName::Number(number) => json!(number),

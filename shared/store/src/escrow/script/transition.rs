@@ -1,6 +1,6 @@
-//! One execution of `escrow/resolve.lua` in the payer's account.
+//! Twin of `escrow/resolve.lua`: one transition of an escrow, in the payer's account.
 
-use super::{EscrowBlocked, Requester, facts_of};
+use super::{EscrowBlocked, Requester, audit_details_of};
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::keys::USER;
@@ -43,13 +43,13 @@ const REASONS: &[Reason] = &[
     Reason::EscrowRefunded,
 ];
 
-/// A transition of an escrow.
-pub(crate) struct EscrowStep<'a> {
+/// A transition of an escrow to another status.
+pub(crate) struct EscrowTransition<'a> {
     pub(crate) escrow: &'a Escrow,
     /// Actor and event in the payer's audit log.
     pub(crate) actor: &'a str,
     pub(crate) audit: &'static str,
-    pub(crate) needs: EscrowStatus,
+    pub(crate) required: EscrowStatus,
     pub(crate) becomes: EscrowStatus,
     /// The party in the payer's account that is paid, if any.
     pub(crate) credit: Option<(&'a Party, TransactionType)>,
@@ -64,11 +64,11 @@ pub(crate) struct EscrowStep<'a> {
 }
 
 /// Outcome of the script.
-pub(crate) enum Stepped {
+pub(crate) enum Transitioned {
     Won,
     Known,
     /// It decided before, with its intent in another account; the refusal if that intent is archived.
-    Again(EscrowBlocked),
+    DecidedBefore(EscrowBlocked),
     Refused(EscrowBlocked),
     /// The escrow is not disputed.
     WrongState(EscrowStatus),
@@ -78,16 +78,16 @@ pub(crate) enum Stepped {
 /// Owner and number of the wallet to be paid.
 type PaidWallet<'a> = (&'a str, u64);
 
-impl EscrowStep<'_> {
+impl EscrowTransition<'_> {
     /// Executes the transition. Money for a closed wallet goes to the account's user wallet.
-    pub(crate) async fn take(&self, store: &Store) -> Result<Stepped, StoreError> {
+    pub(crate) async fn execute(&self, store: &Store) -> Result<Transitioned, StoreError> {
         let target = self.credit.map(|(party, _)| (party.owner.as_str(), party.wallet));
-        if let Some(stepped) = self.attempt(store, target).await? {
-            return Ok(stepped);
+        if let Some(outcome) = self.attempt(store, target).await? {
+            return Ok(outcome);
         }
         let wallet = user_wallet(store, &self.scope()).await?;
         match self.attempt(store, Some((USER, wallet.number))).await? {
-            Some(stepped) => Ok(stepped),
+            Some(outcome) => Ok(outcome),
             None => unexpected_reply(&RESOLVE),
         }
     }
@@ -101,7 +101,7 @@ impl EscrowStep<'_> {
     }
 
     /// Returns caller and intent if the intent is stored in the payer's account.
-    fn keeps_intent(&self) -> Option<(&Requester<'_>, &NewIntent<'_>)> {
+    fn local_intent(&self) -> Option<(&Requester<'_>, &NewIntent<'_>)> {
         self.request
             .filter(|(requester, _)| requester.scope.account == self.escrow.payer.account)
     }
@@ -111,27 +111,29 @@ impl EscrowStep<'_> {
         &self,
         store: &Store,
         target: Option<PaidWallet<'_>>,
-    ) -> Result<Option<Stepped>, StoreError> {
+    ) -> Result<Option<Transitioned>, StoreError> {
         let (keys, args) = (self.keys(target), self.args(target)?);
         let intent = self.request.map(|(requester, _)| requester.once.id.as_str());
-        let mut data = facts_of(self.escrow, intent);
+        let mut data = audit_details_of(self.escrow, intent);
         if let Some(data) = data.as_object_mut() {
             data.insert("becomes".to_owned(), self.becomes.as_str().into());
             data.extend(self.note.map(|note| ("why".to_owned(), note.into())));
         }
         let event = AuditEvent::new(self.audit, data).with_agent(self.escrow.payer.agent());
         let mut reply = self.scope().execute(store, &RESOLVE, event, keys, args).await?;
-        let stepped = match reply.word()?.as_str() {
-            "won" => Stepped::Won,
-            "known" => Stepped::Known,
-            "too_much" => Stepped::TooMuch,
-            "refused" if self.request.is_none() => Stepped::WrongState(reply.parsed(EscrowStatus::parse)?),
-            "refused" => Stepped::Refused(refusal(&mut reply)?),
-            "again" => Stepped::Again(refusal(&mut reply)?),
+        let outcome = match reply.word()?.as_str() {
+            "won" => Transitioned::Won,
+            "known" => Transitioned::Known,
+            "too_much" => Transitioned::TooMuch,
+            "refused" if self.request.is_none() => {
+                Transitioned::WrongState(reply.parsed(EscrowStatus::parse)?)
+            }
+            "refused" => Transitioned::Refused(refusal(&mut reply)?),
+            "again" => Transitioned::DecidedBefore(refusal(&mut reply)?),
             "closed" => return Ok(None),
             _ => return reply.unexpected(),
         };
-        Ok(Some(stepped))
+        Ok(Some(outcome))
     }
 
     fn keys(&self, target: Option<PaidWallet<'_>>) -> ResolveKeys {
@@ -141,12 +143,12 @@ impl EscrowStep<'_> {
         let kind = self
             .credit
             .map_or(TransactionType::EscrowRelease, |(_, kind)| kind);
-        let here = if escrow.crosses_accounts() {
+        let local_party = if escrow.crosses_accounts() {
             &escrow.payer
         } else {
             &escrow.payee
         };
-        let kept = self.keeps_intent();
+        let local_intent = self.local_intent();
         // Declared keys that are not touched.
         let unused = || realm.record();
         ResolveKeys {
@@ -155,11 +157,12 @@ impl EscrowStep<'_> {
             escrow: realm.escrow(escrow.number),
             siblings: realm.escrow_siblings(escrow.number),
             payer_open: realm.open_escrows(&escrow.payer.owner),
-            payee_open: realm.open_escrows(&here.owner),
+            payee_open: realm.open_escrows(&local_party.owner),
             transit: realm.bucket().transit(),
-            intent: kept.map_or_else(unused, |(requester, _)| realm.intent(&requester.once.id)),
-            spare_intent: kept.map_or_else(unused, |(requester, _)| realm.intent(&requester.once.spare_id)),
-            intent_index: kept.map_or_else(
+            intent: local_intent.map_or_else(unused, |(requester, _)| realm.intent(&requester.once.id)),
+            spare_intent: local_intent
+                .map_or_else(unused, |(requester, _)| realm.intent(&requester.once.spare_id)),
+            intent_index: local_intent.map_or_else(
                 || std::array::from_fn(|_| unused()),
                 |(_, intent)| intent.lists().keys(&realm),
             ),
@@ -169,7 +172,7 @@ impl EscrowStep<'_> {
     fn args(&self, target: Option<PaidWallet<'_>>) -> Result<ResolveArgs, StoreError> {
         let escrow = self.escrow;
         let requester = self.request.map(|(requester, _)| requester);
-        let kept = self.keeps_intent();
+        let local_intent = self.local_intent();
         let words = target.zip(self.credit).map(|((owner, _), (_, kind))| {
             let new = NewTransaction {
                 id: self.transaction,
@@ -188,7 +191,7 @@ impl EscrowStep<'_> {
         let row = row.map_err(|_| StoreError::unexpected("transit row"))?;
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
         Ok(ResolveArgs {
-            required_status: self.needs.as_str().to_owned(),
+            required_status: self.required.as_str().to_owned(),
             new_status: self.becomes.as_str().to_owned(),
             receiver_number: target.map(|(_, number)| number.to_string()).unwrap_or_default(),
             amount: escrow.amount.get().to_string(),
@@ -201,16 +204,18 @@ impl EscrowStep<'_> {
             requester: text(requester.map(|requester| requester.scope.account)),
             kind: text(self.request.map(|(_, intent)| intent.kind.as_str())),
             dispute_reason: text(self.note),
-            transaction: text(target.and(kept).map(|_| self.transaction)),
-            heads: kept
+            transaction: text(target.and(local_intent).map(|_| self.transaction)),
+            heads: local_intent
                 .map(|(_, intent)| intent.heads(false, REASONS))
                 .unwrap_or_default(),
-            fields: kept.map(|(_, intent)| intent.fields()).unwrap_or_default(),
+            fields: local_intent
+                .map(|(_, intent)| intent.fields())
+                .unwrap_or_default(),
         })
     }
 }
 
-/// Reads why the step was refused.
+/// Reads the reason of a refused transition.
 fn refusal(reply: &mut ScriptReply) -> Result<EscrowBlocked, StoreError> {
     let status = reply.parsed(EscrowStatus::parse)?;
     Ok(EscrowBlocked {

@@ -1,6 +1,7 @@
-//! Outbound transfer to a payee in another account, when an escrow ends there or is disputed (decision D28).
+//! What a payee in another account receives when an escrow ends or is disputed (decision D28): a row in transit with
+//! the money, the status and the payee's intent.
 
-use super::{Requester, facts_of};
+use super::{Requester, audit_details_of};
 use crate::audit;
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
@@ -15,9 +16,10 @@ use domain::money::Nanos;
 /// Last part of the transit id for an operator's decision. For a party's decision it is the new status of the escrow.
 pub(crate) const RESOLVED: &str = "resolved";
 
-/// Data that the payee's account receives.
-pub(crate) struct OutboundTransfer<'a> {
+/// Contents of the row for the payee's account.
+pub(crate) struct TransitToPayee<'a> {
     pub(crate) escrow: &'a Escrow,
+    /// Last part of the transit id.
     pub(crate) name: &'a str,
     pub(crate) becomes: EscrowStatus,
     pub(crate) actor: &'a str,
@@ -27,8 +29,8 @@ pub(crate) struct OutboundTransfer<'a> {
     pub(crate) intent: Option<(&'a Requester<'a>, &'a NewIntent<'a>)>,
 }
 
-impl OutboundTransfer<'_> {
-    pub(crate) fn transit(&self) -> Transit {
+impl TransitToPayee<'_> {
+    pub(crate) fn to_transit(&self) -> Transit {
         let escrow = self.escrow;
         let Party {
             account,
@@ -43,24 +45,24 @@ impl OutboundTransfer<'_> {
             currency: escrow.currency.clone(),
             memo: None,
         });
-        let intent = self.intent.map(|(asked, new)| IntentParts {
-            id: asked.once.id.clone(),
+        let intent = self.intent.map(|(requester, new)| IntentParts {
+            id: requester.once.id.clone(),
             kind: new.kind.as_str().to_owned(),
             agent: new.agent.to_owned(),
             heads: new.heads(false, &[]),
             fields: new.fields(),
         });
-        let happened = match self.becomes {
+        let event = match self.becomes {
             EscrowStatus::Disputed => ESCROW_DISPUTED,
             EscrowStatus::Refunded => ESCROW_REFUNDED,
             _ => ESCROW_RELEASED,
         };
-        let of_payee = intent.as_ref().map(|intent| intent.id.as_str());
+        let intent_id = intent.as_ref().map(|intent| intent.id.as_str());
         let audit = audit::entry(
-            happened,
+            event,
             escrow.payee.agent(),
             self.actor,
-            &facts_of(escrow, of_payee),
+            &audit_details_of(escrow, intent_id),
         );
         Transit {
             id: transit_id(escrow.number, self.name),
@@ -94,8 +96,8 @@ pub(crate) async fn deliver_now(store: &Store, transit: Option<&Transit>) -> Res
     delivered.map(|_| ())
 }
 
-/// Whether the payee's wallet, in another account, would hold at most `most` with the money. It cannot be checked in
-/// the same step: money that finds no room all the same waits in transit.
+/// Returns whether the payee's wallet, in another account, would hold at most `most` nano-USD with the money. It cannot
+/// be checked in the same step: money that finds no room all the same waits in transit.
 pub(crate) async fn has_payee_room(store: &Store, escrow: &Escrow, most: Nanos) -> Result<bool, StoreError> {
     let Party { owner, wallet, .. } = &escrow.payee;
     let realm = escrow.payee.realm(escrow.mode);
@@ -108,7 +110,7 @@ pub(crate) async fn has_payee_room(store: &Store, escrow: &Escrow, most: Nanos) 
 }
 
 /// Delivers the transit row that an earlier attempt of the payee left: the first decision counts.
-pub(crate) async fn deliver_pending(store: &Store, escrow: &Escrow) -> Result<(), StoreError> {
+pub(crate) async fn deliver_earlier_decision(store: &Store, escrow: &Escrow) -> Result<(), StoreError> {
     let mut query = redis::cmd("HMGET");
     query.arg(escrow.payer.realm(escrow.mode).keys().bucket().transit());
     for status in [EscrowStatus::Released, EscrowStatus::Disputed] {

@@ -1,4 +1,4 @@
-//! A completed request. If its answer is a stream, only the head is complete.
+//! The reply to a request, before it is written. If the answer is a stream, only its head is there.
 
 use super::handoff::PieceReceiver;
 use super::rejection::Rejection;
@@ -7,10 +7,10 @@ use super::run_to_completion::RunToCompletion;
 use crate::reply::EdgeReply;
 use std::time::Duration;
 
-/// A completed request: its answer, and the time spent outside Tollgate.
+/// A reply that is not written yet, and the time that the request spent outside Tollgate.
 #[derive(Debug)]
-pub struct Completed {
-    /// The answer, not yet written. Its body follows in `stream` if there is one.
+pub struct PreparedReply {
+    /// The reply. Its body follows in `stream` if there is one.
     pub reply: EdgeReply,
     /// The body of an answer that is a stream.
     pub stream: Option<Box<RunningStream>>,
@@ -32,8 +32,8 @@ impl std::fmt::Debug for RunningStream {
     }
 }
 
-impl Completed {
-    /// Completes a request that Tollgate answered itself.
+impl PreparedReply {
+    /// Prepares the reply to a request that Tollgate answered itself, without waiting for anybody.
     pub const fn without_waiting(reply: EdgeReply) -> Self {
         Self {
             reply,
@@ -42,7 +42,7 @@ impl Completed {
         }
     }
 
-    /// Completes a rejected request: records the reason, and builds the answer. To be called once for each request.
+    /// Prepares the reply to a rejected request, and records the reason. To be called once for each request.
     pub fn from_rejection(rejection: &Rejection, trace: &RequestTrace) -> Self {
         trace.record_rejection(rejection);
         Self {
