@@ -22,7 +22,7 @@ use item::{HoldOrigin, RetryItem};
 use journal::Journal;
 use parking_lot::{Mutex, MutexGuard};
 use queue::Queue;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -42,6 +42,8 @@ const TAKE_OVER_EVERY: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub struct RetryQueue {
+    /// `proxy.data_dir`
+    dir: PathBuf,
     queue: Mutex<Queue>,
     /// Locked before the queue, never after it: the lock is held during disk writes.
     journal: Mutex<Journal>,
@@ -73,6 +75,7 @@ impl RetryQueue {
         let journal = Journal::open(dir)?;
         let foreign = ForeignJournals::beside(journal.path());
         let retry_queue = Self {
+            dir: dir.to_owned(),
             queue: Mutex::new(Queue::new(limit)),
             journal: Mutex::new(journal),
             unjournaled: Mutex::default(),
@@ -238,6 +241,7 @@ impl RetryQueue {
     /// Takes over the journals of processes that ended, and writes items that the own journal lacks, forever.
     pub async fn follow_others(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(TAKE_OVER_EVERY);
+        let mut was_readable = true;
         loop {
             ticks.tick().await;
             let retry_queue = Arc::clone(&self);
@@ -246,9 +250,14 @@ impl RetryQueue {
                 retry_queue.remove_kept_files();
                 retry_queue.take_over()
             });
-            if let Ok(Err(error)) = taken_over.await {
-                tracing::error!(%error, "proxy.data_dir cannot be read");
+            let Ok(taken_over) = taken_over.await else {
+                continue;
+            };
+            if let (Err(error), true) = (&taken_over, was_readable) {
+                let dir = self.dir.display();
+                tracing::error!(path = %dir, %error, "proxy.data_dir cannot be read");
             }
+            was_readable = taken_over.is_ok();
         }
     }
 

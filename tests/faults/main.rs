@@ -7,8 +7,8 @@
 //!   wiped, or whose replies are lost
 //! * [`store_clock`]: a store whose clock is wrong; [`store_closed`]: one that an edge cannot use at all;
 //!   [`store_login`]: one that refuses a login for a while
-//! * [`late_settlements`]: settlements that the store does not accept at once; [`other_ledgers`]: settlements that
-//!   reach another ledger
+//! * [`late_settlements`]: settlements that the store does not accept at once; [`removed_journal`]: their journal is
+//!   removed or replaced; [`other_ledgers`]: settlements that reach another ledger
 //! * [`provider`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
 //! * [`neighbours`], [`unread_answers`]: accounts that fill the memory for bodies, and for answers; [`connections`],
 //!   [`heads`], [`floods_h2`]: callers with too many connections, headers or requests; [`shortages`]: a machine without
@@ -38,6 +38,7 @@ mod provider;
 mod provider_early;
 mod provider_errors;
 mod provider_reuse;
+mod removed_journal;
 mod secrets;
 mod shortages;
 mod sizes;

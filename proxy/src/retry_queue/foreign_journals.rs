@@ -7,7 +7,7 @@
 //! their processes wrote.
 
 use super::item::RetryItem;
-use super::journal::{OPENING_SUFFIX, OWNER_ONLY, SUFFIX};
+use super::journal::{FileId, OPENING_SUFFIX, OWNER_ONLY, SUFFIX};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -387,7 +387,7 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
     }
     let is_there = std::fs::metadata(path).is_ok_and(|there| {
         file.metadata()
-            .is_ok_and(|here| (here.dev(), here.ino()) == (there.dev(), there.ino()))
+            .is_ok_and(|here| FileId::of(&here) == FileId::of(&there))
     });
     Ok(is_there.then_some(file))
 }

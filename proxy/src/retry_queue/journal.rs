@@ -3,13 +3,14 @@
 //!
 //! A process takes over files that are no longer locked (see [`foreign_journals`](super::foreign_journals)): at its
 //! start and periodically, since after a hand-over the old process ends later than the new one starts. The file is
-//! emptied whenever the queue becomes empty.
+//! emptied whenever the queue becomes empty. It can be removed or replaced while the process lives
+//! ([`Journal::is_displaced`]): what is written to it then is lost with the process.
 
 use super::item::RetryItem;
 use domain::id::IdKind;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Suffix of a journal's file name.
@@ -26,6 +27,7 @@ const OWNER_ONLY_DIR: u32 = 0o700;
 #[derive(Debug)]
 pub struct Journal {
     file: File,
+    id: FileId,
     path: PathBuf,
     /// Path of the file until it is locked and complete.
     opening: PathBuf,
@@ -38,6 +40,24 @@ pub struct Journal {
     cannot_append: bool,
     /// True if the last attempt to rewrite the file failed.
     cannot_rewrite: bool,
+    /// True if the path no longer names the file.
+    is_displaced: bool,
+}
+
+/// Device and inode number of a file: its identity while it is open, whatever its path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        }
+    }
 }
 
 impl Journal {
@@ -46,8 +66,7 @@ impl Journal {
     /// # Errors
     /// The directory cannot be created or written.
     pub fn open(dir: &Path) -> std::io::Result<Self> {
-        let mut made = DirBuilder::new();
-        made.recursive(true).mode(OWNER_ONLY_DIR).create(dir)?;
+        create_dir(dir)?;
         let name = IdKind::Request
             .mint(clock::now_ms())
             .map_err(std::io::Error::other)?;
@@ -55,8 +74,10 @@ impl Journal {
             dir.join(format!("{name}.{OPENING_SUFFIX}")),
             dir.join(format!("{name}.{SUFFIX}")),
         );
+        let (file, id) = create(&opening, &path, &[])?;
         Ok(Self {
-            file: create(&opening, &path, &[])?,
+            file,
+            id,
             path,
             opening,
             lines: 0,
@@ -64,6 +85,7 @@ impl Journal {
             is_torn: false,
             cannot_append: false,
             cannot_rewrite: false,
+            is_displaced: false,
         })
     }
 
@@ -85,6 +107,27 @@ impl Journal {
     /// Returns whether the last attempt to rewrite the file succeeded.
     pub fn can_rewrite(&self) -> bool {
         !self.cannot_rewrite
+    }
+
+    /// Returns whether the path no longer names the file, which is logged once. The next process would not find the
+    /// file's lines, so that the file must not be appended to; [`rewrite`](Self::rewrite) creates another one. An error
+    /// of the directory alone displaces nothing.
+    pub fn is_displaced(&mut self) -> bool {
+        if self.is_displaced {
+            return true;
+        }
+        self.is_displaced = match std::fs::metadata(&self.path) {
+            Ok(there) => FileId::of(&there) != self.id,
+            Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        };
+        if self.is_displaced {
+            tracing::error!(
+                path = %self.path.display(),
+                "the retry journal is no longer at its path: it was removed or replaced while the edge runs"
+            );
+            (self.cannot_append, self.lines) = (true, 0);
+        }
+        self.is_displaced
     }
 
     /// Appends all of the items, or none.
@@ -122,17 +165,18 @@ impl Journal {
     }
 
     /// Replaces the content by these items. A new file replaces the old one atomically once the disk has it, so that
-    /// nothing is lost if the process is killed or power fails meanwhile.
+    /// nothing is lost if the process is killed or power fails meanwhile. Creates the directory if it was removed.
     ///
     /// # Errors
     /// The write failed, which is logged here unless the one before failed too. The old file stays.
     pub fn rewrite<'a>(&mut self, items: impl IntoIterator<Item = &'a RetryItem>) -> std::io::Result<()> {
         let written = JournalLines::new(items).and_then(|lines| {
+            self.path.parent().map_or(Ok(()), create_dir)?;
             // This unlocks the old file. A process that was waiting for the lock then finds another file under the
             // name.
-            self.file = create(&self.opening, &self.path, &lines.text)?;
+            (self.file, self.id) = create(&self.opening, &self.path, &lines.text)?;
             (self.lines, self.len, self.is_torn) = (lines.count, lines.len(), false);
-            self.cannot_append = false;
+            (self.cannot_append, self.is_displaced) = (false, false);
             Ok(())
         });
         let was_failing = std::mem::replace(&mut self.cannot_rewrite, written.is_err());
@@ -199,8 +243,14 @@ impl JournalLines {
     }
 }
 
+/// Creates a directory and its parents, as far as they do not exist.
+fn create_dir(dir: &Path) -> std::io::Result<()> {
+    let mut made = DirBuilder::new();
+    made.recursive(true).mode(OWNER_ONLY_DIR).create(dir)
+}
+
 /// Creates a file with this text. The file is locked, and the disk has its text, before it appears under `path`.
-fn create(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<File> {
+fn create(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<(File, FileId)> {
     // Left by an earlier attempt that could not remove it.
     drop(std::fs::remove_file(opening));
     let mut file = OpenOptions::new()
@@ -213,12 +263,15 @@ fn create(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<File> {
         .lock()
         .and_then(|()| file.write_all(text))
         .and_then(|()| if text.is_empty() { Ok(()) } else { file.sync_data() })
-        .and_then(|()| std::fs::rename(opening, path));
-    if let Err(error) = named {
-        drop(std::fs::remove_file(opening));
-        return Err(error);
+        .and_then(|()| file.metadata())
+        .and_then(|metadata| std::fs::rename(opening, path).map(|()| FileId::of(&metadata)));
+    match named {
+        Ok(id) => Ok((file, id)),
+        Err(error) => {
+            drop(std::fs::remove_file(opening));
+            Err(error)
+        }
     }
-    Ok(file)
 }
 
 #[cfg(test)]

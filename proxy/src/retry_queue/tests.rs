@@ -7,7 +7,6 @@ use super::writing::JOURNAL_LINES_PER_ITEM;
 use super::*;
 use crate::fixture::SOON;
 use std::io::Write as _;
-use std::path::PathBuf;
 
 #[test]
 fn items_that_could_not_be_written_are_written_once_there_is_room() {
@@ -352,6 +351,29 @@ fn kept_journals_outlast_a_take_over_that_finds_nothing() {
     all_elsewhere(&retry_queue);
     retry_queue.take_over().unwrap();
     assert!(kept.exists(), "the own journal lacks its item");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn kept_journals_outlast_the_removal_of_the_own_one() {
+    let dir = fresh("kept-alone");
+    let retry_queue = RetryQueue::open(&dir, 9).unwrap();
+    let prevented = prevent_rewriting(&retry_queue);
+    push(&retry_queue, item("allow_1"));
+    let kept = leave(&dir, &[item("allow_2")], b"");
+    all_elsewhere(&retry_queue);
+    std::fs::remove_file(retry_queue.journal().path()).unwrap();
+    retry_queue.take_over().unwrap();
+    retry_queue.remove_kept_files();
+    assert!(kept.exists(), "no own journal has its item");
+    let lost = retry_queue.catch_up();
+    assert_eq!(lost, [item("allow_1")], "allow_2 is in the kept one");
+    assert_eq!((retry_queue.unwritten(), retry_queue.journal_lines()), (1, 0));
+    std::fs::remove_dir(prevented).unwrap();
+    assert_eq!(retry_queue.catch_up(), []);
+    assert_eq!(written(&retry_queue), [item("allow_1"), item("allow_2")]);
+    retry_queue.remove_kept_files();
+    assert!(!kept.exists());
     std::fs::remove_dir_all(dir).unwrap();
 }
 

@@ -67,6 +67,17 @@ impl Unjournaled {
         self.is_unsynced = true;
     }
 
+    /// Records that the file is gone, and with it these items, which are all that are queued. Those in a kept file
+    /// stay there until the journal is rewritten.
+    pub fn displaced<'a>(&mut self, queued: impl Iterator<Item = &'a RetryItem>) {
+        for item in queued {
+            if !self.items.contains_key(item) {
+                self.record(item.clone(), false);
+            }
+        }
+        self.is_unsynced = true;
+    }
+
     /// Records that the disk has the file.
     pub fn synced(&mut self) {
         self.is_unsynced = false;

@@ -12,6 +12,8 @@ use tokio::time::timeout;
 
 /// Maximum time that a call waits until the journal has its item. Takes less than a millisecond unless the disk hangs.
 const WRITTEN_WITHIN: Duration = Duration::from_millis(100);
+/// Interval of the check that the path of the journal still names its file, without new items.
+const CHECK_PATH_EVERY: Duration = Duration::from_secs(1);
 /// The journal is rewritten when it has this many lines for each item that fits into the queue.
 pub(super) const JOURNAL_LINES_PER_ITEM: usize = 2;
 
@@ -23,10 +25,10 @@ impl RetryQueue {
         drop(timeout(WRITTEN_WITHIN, attempt).await);
     }
 
-    /// Writes new items at once, forever.
+    /// Writes new items at once, and checks that the path of the journal still names its file, forever.
     pub async fn follow_new(self: Arc<Self>) {
         loop {
-            self.outdated.notified().await;
+            drop(timeout(CHECK_PATH_EVERY, self.outdated.notified()).await);
             let retry_queue = Arc::clone(&self);
             if let Err(error) = spawn_blocking(move || retry_queue.write(false)).await {
                 tracing::error!(%error, "writing the retry journal panicked");
@@ -56,10 +58,14 @@ impl RetryQueue {
 
     /// Returns the number of the last item that an attempt was made for.
     fn update(&self, journal: &mut Journal, is_retry: bool) -> u64 {
+        let is_displaced = journal.is_displaced();
         let queue = self.queue();
         let mut unjournaled = self.unjournaled();
+        if is_displaced {
+            unjournaled.displaced(queue.items());
+        }
         let recorded = unjournaled.recorded();
-        if queue.is_empty() {
+        if queue.is_empty() && !is_displaced {
             unjournaled.clear();
             drop((queue, unjournaled));
             journal.clear();
@@ -70,7 +76,7 @@ impl RetryQueue {
         }
         let is_outgrown = unjournaled.is_unsynced() || journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit;
         drop((queue, unjournaled));
-        let may_append = is_retry || journal.can_append();
+        let may_append = !is_displaced && (is_retry || journal.can_append());
         let may_rewrite = is_retry || journal.can_rewrite();
         let mut is_written = is_outgrown && may_rewrite && self.rewrite(journal);
         // Little space is enough for a few lines.
