@@ -51,6 +51,7 @@ use tokio::signal::unix::Signal;
 pub fn run() -> ExitCode {
     // First of all, since a service manager may send SIGHUP as soon as the process runs.
     let hangups = signals::hangups();
+    let file_size_limit = telemetry::file_size_limit::fail_writes();
     allocator::small_pages();
     let options = Options::parse();
     let _logs = match telemetry::start() {
@@ -58,8 +59,9 @@ pub fn run() -> ExitCode {
         Err(error) => return CannotStart::from(error).report(),
     };
     drop(rustls::crypto::ring::default_provider().install_default());
-    match hangups
-        .map_err(|error| CannotStart::Temporary(format!("SIGHUP cannot be handled: {error}")))
+    match file_size_limit
+        .and(hangups)
+        .map_err(|error| CannotStart::Temporary(format!("SIGHUP and SIGXFSZ cannot be handled: {error}")))
         .and_then(|hangups| prepare(&options, hangups))
     {
         Ok((server, signals)) => {

@@ -12,6 +12,7 @@ mod calls;
 mod checkpoints;
 mod decisions;
 mod dry_run;
+mod file_limit;
 mod full_store;
 mod insight;
 mod intents;

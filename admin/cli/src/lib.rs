@@ -137,6 +137,10 @@ pub fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return report::usage(&error),
     };
+    if let Err(error) = telemetry::file_size_limit::fail_writes() {
+        let message = format!("SIGXFSZ cannot be handled: {error}");
+        return CommandFailure::refused("RUNTIME", message).print(cli.json);
+    }
     let _logs = match telemetry::start() {
         Ok(logs) => logs,
         Err(error) => return CommandFailure::from(error).print(cli.json),
