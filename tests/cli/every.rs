@@ -23,6 +23,8 @@ struct Case {
     good: Option<&'static str>,
     /// Fields of the document that scripts rely on.
     fields: Vec<&'static str>,
+    /// Whether a restored store allows the command with these arguments; `None` of a command without a store.
+    restored: Option<(bool, &'static str)>,
 }
 
 fn cases() -> Vec<Case> {
@@ -38,6 +40,7 @@ impl Case {
             tries: Vec::new(),
             good: None,
             fields: Vec::new(),
+            restored: None,
         };
         for line in lines.lines().filter(|line| !line.is_empty()) {
             let (word, args) = line.split_once(' ').unwrap_or((line, ""));
@@ -47,6 +50,13 @@ impl Case {
                     case.fields = fields.split_whitespace().collect();
                     case.good = Some(args);
                     case.tries.push((0, args));
+                }
+                "restored" => {
+                    let (rule, args) = args
+                        .split_once(' ')
+                        .unwrap_or((args, case.good.unwrap_or_default()));
+                    assert!(["allowed", "refused"].contains(&rule), "{command}: {rule}");
+                    case.restored = Some((rule == "allowed", args));
                 }
                 "again" => case.tries.push((args.parse().unwrap(), case.good.unwrap())),
                 code => case.tries.push((code.parse().unwrap(), args)),
@@ -156,6 +166,11 @@ fn every_command_has_a_case() {
             "{} never succeeds",
             case.command
         );
+        assert!(
+            ["serve", "sandbox-upstream", "health"].contains(&case.command) || case.restored.is_some(),
+            "{} has no rule for a restored store",
+            case.command
+        );
     }
 }
 
@@ -197,6 +212,46 @@ fn every_command_answers<S>(fixture: &Fixture<S>) {
         }
     }
     assert!(fixture.taken.local_addr().is_ok() && fixture.dir.path().exists());
+}
+
+/// Until the operator accepts a restored store, nothing but reading and `store accept` is allowed.
+#[tokio::test]
+async fn a_restored_store_is_only_read_until_it_is_accepted() {
+    let fixture = Fixture::at(EscrowFixture::new().await).await;
+    let redis = &fixture.escrow_fixture.redis;
+    let note = "backup of 2026-11-22T08:00:00Z";
+    let _: u64 = redis.command(&["HSET", "tollgate/store", "restored", note]);
+    let writes = || {
+        let info: String = redis.command(&["INFO", "persistence"]);
+        let mut lines = info.lines();
+        let count = lines.find_map(|line| line.strip_prefix("rdb_changes_since_last_save:"));
+        count.unwrap().parse::<u64>().unwrap()
+    };
+    for case in cases() {
+        let Some((is_allowed, args)) = case.restored else {
+            continue;
+        };
+        if is_allowed {
+            fixture.run(case.command, args, 0);
+            continue;
+        }
+        let before = writes();
+        let document = fixture.run(case.command, args, 1);
+        let error = document["error"].as_str().unwrap();
+        assert_eq!(document["code"], "STORE_RESTORED", "{}: {document}", case.command);
+        assert!(
+            error.contains(note) && error.contains("`tollgate-admin store accept`"),
+            "{error}"
+        );
+        assert_eq!(writes(), before, "{} {args}", case.command);
+    }
+    fixture.run("store accept", "", 0);
+    let changes = cases()
+        .into_iter()
+        .filter(|case| case.command.starts_with("agent "));
+    for case in changes {
+        fixture.run(case.command, case.good.unwrap(), 0);
+    }
 }
 
 /// A key is in one answer, once, and in no log line.

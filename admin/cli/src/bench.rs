@@ -1,6 +1,6 @@
 //! `tollgate-admin bench`: generates load on an edge, and reports its results.
 
-use super::context::{CommandContext, open_store};
+use super::context::{CommandContext, CommandKind, open_store};
 use super::output::write_stderr;
 use super::value;
 use crate::failure::CommandFailure;
@@ -224,7 +224,7 @@ impl BenchArgs {
             Some(path) => read_text("--provider-key-file", path)?.trim().into(),
         };
         let (keyring, plans) = (settings.keyring()?, settings.plans()?);
-        let context = CommandContext::open(settings).await?;
+        let context = CommandContext::open(settings, CommandKind::Change).await?;
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let provisioner = Provisioner {
             store: &context.store,

@@ -6,8 +6,19 @@ use settings::Settings;
 use store::Store;
 use store::account::Account;
 use store::command_rights::Program;
-use store::sanity::{self, StoreRecord};
+use store::sanity::{self, StoreRecord, UntrustedStore};
 use tokio::runtime::{Builder, Runtime};
+
+/// Kind of a command: whether a restored store allows it before the operator has accepted the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommandKind {
+    /// Only reads and checks. May seal entries that the trail already has.
+    Read,
+    /// Accepts the store.
+    Accept,
+    /// Changes the store or the archive: refused until the store is accepted.
+    Change,
+}
 
 /// The configuration and the opened store.
 #[derive(Debug)]
@@ -18,11 +29,15 @@ pub(super) struct CommandContext {
 }
 
 impl CommandContext {
-    /// Opens the store and checks that it has a ledger. A restored store is accepted, since the operator has to examine
-    /// it before accepting it.
-    pub(super) async fn open(settings: Settings) -> Result<Self, CommandFailure> {
+    /// Opens the store for a command of this kind, and checks that it has a ledger. A restored store can be read, since
+    /// the operator has to examine it before accepting it, and refuses changes until then: they would be made on old
+    /// balances, and take the numbers of lost entries.
+    pub(super) async fn open(settings: Settings, kind: CommandKind) -> Result<Self, CommandFailure> {
         let store = open_store(&settings)?;
         let record = sanity::examine(&store, Program::Management).await?;
+        if let (CommandKind::Change, Some(note)) = (kind, &record.restored) {
+            return Err(UntrustedStore::Restored(note.clone()).into());
+        }
         Ok(Self {
             settings,
             store,

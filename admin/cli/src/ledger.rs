@@ -1,6 +1,6 @@
 //! `tollgate-admin ledger check`: checks all invariants of the ledger.
 
-use super::context::CommandContext;
+use super::context::{CommandContext, CommandKind};
 use super::table::table;
 use super::value;
 use crate::failure::CommandFailure;
@@ -33,8 +33,15 @@ pub(super) enum LedgerCommand {
 }
 
 impl LedgerCommand {
+    /// Returns whether the command reads or changes.
+    pub(super) const fn kind(&self) -> CommandKind {
+        match self {
+            Self::Check { .. } => CommandKind::Read,
+        }
+    }
+
     pub(super) async fn run(self, settings: Settings) -> Result<Report, CommandFailure> {
-        let context = CommandContext::open(settings).await?;
+        let context = CommandContext::open(settings, self.kind()).await?;
         let Self::Check { account, trail } = self;
         if let Some(id) = &account {
             context.account(id).await?;

@@ -35,7 +35,7 @@ mod user;
 mod value;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use context::CommandContext;
+use context::{CommandContext, CommandKind};
 use failure::CommandFailure;
 use report::Report;
 use std::path::{Path, PathBuf};
@@ -125,6 +125,28 @@ enum Operate {
     Audit(audit::AuditCommand),
 }
 
+impl Operate {
+    /// Returns whether the command reads or changes.
+    const fn kind(&self) -> CommandKind {
+        match self {
+            Self::Account(command) => command.kind(),
+            Self::User(command) => command.kind(),
+            Self::ApiKey(command) => command.kind(),
+            Self::Ip(command) => command.kind(),
+            Self::Agent(command) => command.kind(),
+            Self::Deposit(command) => command.kind(),
+            Self::Keys(command) => command.kind(),
+            Self::Prices(command) => command.kind(),
+            Self::Store(command) => command.kind(),
+            Self::Escrow(command) => command.kind(),
+            Self::Holds(command) => command.kind(),
+            Self::Decision(command) => command.kind(),
+            Self::Ledger(command) => command.kind(),
+            Self::Audit(command) => command.kind(),
+        }
+    }
+}
+
 /// Returns the whole command line: for parsing, completion and documentation.
 pub fn command() -> clap::Command {
     help::with_help(Cli::command())
@@ -189,7 +211,7 @@ async fn operate(command: Operate, settings: settings::Settings) -> Result<Repor
         Operate::Ledger(command) => return command.run(settings).await.map_err(CommandFailure::of_check),
         command => command,
     };
-    let context = CommandContext::open(settings).await?;
+    let context = CommandContext::open(settings, command.kind()).await?;
     match command {
         Operate::Audit(command) => command.run(context.settings).await,
         Operate::Account(command) => command.run(&context).await,

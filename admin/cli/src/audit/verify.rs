@@ -1,6 +1,6 @@
 //! `tollgate-admin audit verify`: verifies the store's trail, or an export with or without the store.
 
-use super::super::context::CommandContext;
+use super::super::context::{CommandContext, CommandKind};
 use super::{TrailArgs, signing_key};
 use crate::failure::CommandFailure;
 use crate::report::Report;
@@ -82,7 +82,7 @@ impl VerifyArgs {
     }
 
     async fn online(&self, settings: Settings) -> Result<Verdict, CommandFailure> {
-        let context = CommandContext::open(settings).await?;
+        let context = CommandContext::open(settings, CommandKind::Read).await?;
         let archive = context.own_archive().await?;
         context.account(&self.trail_args.account).await?;
         let realm = self.trail_args.realm();
@@ -176,7 +176,7 @@ impl VerifyArgs {
         if let Some(file) = &self.checkpoint {
             return self.against_note(&note_of(file)?, settings).await;
         }
-        let unreachable = match CommandContext::open(settings.clone()).await {
+        let unreachable = match CommandContext::open(settings.clone(), CommandKind::Read).await {
             Ok(context) => return self.against_store(context).await,
             Err(failure) => format!("the store cannot be reached: {}", failure.message()),
         };
@@ -193,7 +193,7 @@ impl VerifyArgs {
     async fn against_note(&self, note: &str, settings: &Settings) -> Result<Against, CommandFailure> {
         let key = match self.key {
             Some(key) => key,
-            None => match CommandContext::open(settings.clone()).await {
+            None => match CommandContext::open(settings.clone(), CommandKind::Read).await {
                 Ok(context) => self.key(&context).await?,
                 Err(failure) => {
                     let why = failure.message();
