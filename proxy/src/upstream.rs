@@ -3,6 +3,7 @@
 
 pub mod client;
 pub mod connection_budget;
+mod destination;
 pub mod encoding;
 pub mod exchange;
 pub mod failure;

@@ -7,7 +7,7 @@
 //! * [`estimates`], [`costs`], [`ledger`], [`settlement`]: what a call is charged
 //! * [`runs`], [`binding`], [`crowd`]: limits of a run, after a change, and under many calls at once
 //! * [`round_trips`]: commands to the store
-//! * [`upstreams`]: several providers by name
+//! * [`upstreams`]: several providers by name; [`unreached`]: the log about one that cannot be reached
 //! * [`http`], [`malformed`], [`tls`], [`life`]: the edge as a server
 #![cfg(test)]
 
@@ -32,4 +32,5 @@ mod runs;
 mod settlement;
 mod shape;
 mod tls;
+mod unreached;
 mod upstreams;

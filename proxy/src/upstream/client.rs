@@ -73,7 +73,7 @@ impl Upstream {
         budget: ConnectionBudget,
     ) -> Result<Self, String> {
         let section = identity.section();
-        let target = UpstreamTarget::parse(&section, settings.base_url)?;
+        let target = UpstreamTarget::parse(&section, &identity.provider, settings.base_url)?;
         // The connector's own pool stays empty.
         let mut options = ConnectorOptions::new(1);
         let trusted = ca_file::read(&section, settings.ca_file);

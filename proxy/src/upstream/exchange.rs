@@ -1,7 +1,7 @@
 //! The exchange with the provider: one request and the complete answer, under one deadline, without retries.
 
 use super::client::{Deadlines, Upstream};
-use super::failure::{BreakOff, NoAnswer, UpstreamFailure, bad_answer, lost};
+use super::failure::{BreakOff, NoAnswer, UpstreamFailure, bad_answer};
 use super::headers::{AuthorizedHeaders, head_length};
 use super::open::OpenExchange;
 use super::stream::AnswerStream;
@@ -43,7 +43,7 @@ impl Upstream {
         let deadline = Instant::now() + self.deadlines.whole;
         let attempt = async {
             let mut open = self.send(path, headers, body, held).await?;
-            let (status, headers) = read_head(&mut open.session).await?;
+            let (status, headers) = read_head(&mut open).await?;
             Ok(self.read_rest(open, status, headers).await?)
         };
         timeout_at(deadline, pin!(attempt))
@@ -66,7 +66,7 @@ impl Upstream {
         let began = Instant::now();
         let begun = async {
             let mut open = self.send(path, headers, body, held).await?;
-            let (status, headers) = read_head(&mut open.session).await?;
+            let (status, headers) = read_head(&mut open).await?;
             Ok::<_, NoAnswer>((open, status, headers))
         };
         let Deadlines {
@@ -117,7 +117,7 @@ impl Upstream {
         while let Some(piece) = session
             .read_body_bytes()
             .await
-            .map_err(|error| lost(BreakOff::Body, &error))?
+            .map_err(|error| self.target.destination.lost(BreakOff::Body, &error))?
         {
             length += piece.len();
             if length > self.max_response_bytes {
@@ -145,12 +145,15 @@ impl Upstream {
 }
 
 /// Reads the final head, after interim ones.
-async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap), UpstreamFailure> {
+async fn read_head(open: &mut OpenExchange) -> Result<(StatusCode, HeaderMap), UpstreamFailure> {
+    let OpenExchange {
+        session, destination, ..
+    } = open;
     for _ in 0..=INTERIM_MAX {
         session
             .read_response()
             .await
-            .map_err(|error| lost(BreakOff::Head, &error))?;
+            .map_err(|error| destination.lost(BreakOff::Head, &error))?;
         let head = session.resp_header().ok_or(bad_answer("it sent no head"))?;
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(bad_answer("it switched protocols"));

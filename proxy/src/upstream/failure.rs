@@ -77,22 +77,9 @@ pub const fn bad_answer(why: &'static str) -> UpstreamFailure {
     UpstreamFailure::Unreachable(BreakOff::BadAnswer(why))
 }
 
-/// Distinguishes a failure to connect that this machine causes from one on the way to the provider.
-pub(super) fn not_connected(error: &pingora::Error) -> NoAnswer {
-    match local_shortage(error.root_cause()) {
-        Some(error) => {
-            tracing::error!(%error, "this machine cannot connect to the provider");
-            NoAnswer::NotSent
-        }
-        None => lost(BreakOff::Connect, error).into(),
-    }
-}
-
 /// Returns the system's error behind `cause` if it reports that this machine lacks a resource for a connection.
-fn local_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
-    let causes = std::iter::successors(Some(cause), |&cause| cause.source());
-    let mut errors = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
-    errors.find(|error| {
+pub(super) fn local_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
+    system_errors(cause).find(|error| {
         error.raw_os_error().is_some_and(|code| {
             matches!(
                 Errno::from_raw(code),
@@ -107,53 +94,12 @@ fn local_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error>
     })
 }
 
-/// Logs the cause. It may quote the provider, so it is not passed on.
-pub(super) fn lost(at: BreakOff, error: &pingora::Error) -> UpstreamFailure {
-    tracing::warn!(upstream.stage = at.as_str(), upstream.error = ?error.etype(), "the provider could not be reached");
-    UpstreamFailure::Unreachable(at)
+/// Returns the system's error behind `cause`.
+pub(super) fn system_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
+    system_errors(cause).next()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pingora::ErrorType::{ConnectError, ConnectRefused, InternalError};
-
-    #[test]
-    fn only_a_local_shortage_is_not_sent() {
-        let wrapped = |code: Errno| {
-            let system = io::Error::from_raw_os_error(code as i32);
-            let socket = pingora::Error::because(ConnectError, "failed to create socket", system);
-            pingora::Error::because(InternalError, "Fail to connect", socket)
-        };
-        for code in [
-            Errno::EMFILE,
-            Errno::ENFILE,
-            Errno::ENOMEM,
-            Errno::ENOBUFS,
-            Errno::EADDRNOTAVAIL,
-        ] {
-            let failure = not_connected(&wrapped(code));
-            assert!(matches!(failure, NoAnswer::NotSent), "{code}: {failure:?}");
-        }
-        for code in [
-            Errno::ECONNREFUSED,
-            Errno::ETIMEDOUT,
-            Errno::ENETUNREACH,
-            Errno::ECONNRESET,
-        ] {
-            let failure = not_connected(&wrapped(code));
-            assert!(
-                matches!(
-                    failure,
-                    NoAnswer::Failed(UpstreamFailure::Unreachable(BreakOff::Connect))
-                ),
-                "{code}: {failure:?}"
-            );
-        }
-        let no_system = pingora::Error::explain(ConnectRefused, "no");
-        assert!(matches!(
-            not_connected(&no_system),
-            NoAnswer::Failed(UpstreamFailure::Unreachable(BreakOff::Connect))
-        ));
-    }
+fn system_errors<'a>(cause: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a io::Error> {
+    let causes = std::iter::successors(Some(cause), |&cause| cause.source());
+    causes.filter_map(|cause| cause.downcast_ref::<io::Error>())
 }

@@ -1,6 +1,7 @@
 //! An exchange whose request was sent and whose answer is being read.
 
 use super::connection_budget::ConnectionPermit;
+use super::destination::Destination;
 use super::idle::{Connected, Idle};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use pingora::protocols::http::v1::client::HttpSession;
@@ -27,6 +28,8 @@ pub(super) struct OpenExchange {
     pub(super) peer: Arc<HttpPeer>,
     pub(super) permit: ConnectionPermit,
     pub(super) idle: Arc<Idle>,
+    /// For the log.
+    pub(super) destination: Arc<Destination>,
 }
 
 impl OpenExchange {
@@ -49,6 +52,7 @@ impl OpenExchange {
             idle,
             transfer,
             is_long,
+            destination: _,
         } = *self;
         if transfer.is_some() || (is_long && !was_read(&session)) {
             return;

@@ -1,7 +1,7 @@
 //! Sends the request to the provider, over an idle connection or a new one.
 
 use super::client::Upstream;
-use super::failure::{BreakOff, NoAnswer, UpstreamFailure, not_connected};
+use super::failure::NoAnswer;
 use super::headers::AuthorizedHeaders;
 use super::idle::Connected;
 use super::open::{OpenExchange, Transfer};
@@ -38,8 +38,7 @@ impl Upstream {
         mut body: Bytes,
         held: impl Send + 'static,
     ) -> Result<Box<OpenExchange>, NoAnswer> {
-        let unresolved = UpstreamFailure::Unreachable(BreakOff::Resolve);
-        let peer = self.target.peer().ok_or(unresolved)?;
+        let peer = self.target.peer().ok_or_else(|| self.target.unresolved())?;
         let idle = self.idle.take(&peer);
         self.connected[usize::from(idle.is_some())].fetch_add(1, Ordering::Relaxed);
         let Connected { mut stream, permit } = match idle {
@@ -74,6 +73,7 @@ impl Upstream {
             peer,
             permit,
             idle: Arc::clone(&self.idle),
+            destination: Arc::clone(&self.target.destination),
             transfer,
             is_long,
         }))
@@ -87,7 +87,7 @@ impl Upstream {
             is_at_fault: true,
         };
         let connected = self.connector.new_stream(peer).await;
-        let connected = connected.map_err(|error| not_connected(&error));
+        let connected = connected.map_err(|error| self.target.destination.not_connected(&error));
         attempt.is_at_fault = matches!(connected, Err(NoAnswer::Failed(_)));
         connected
     }
@@ -200,6 +200,7 @@ fn encode(path: &str, headers: &[u8], body: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::fixture::upstream_of;
+    use crate::upstream::failure::{BreakOff, UpstreamFailure};
     use crate::upstream::sent_body::SentBody;
     use http::HeaderMap;
     use secrecy::SecretString;

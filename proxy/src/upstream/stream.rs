@@ -1,7 +1,7 @@
 //! A streamed answer of server-sent events, read piece by piece.
 
 use super::encoding::{self, Encoding};
-use super::failure::{BreakOff, UpstreamFailure, lost};
+use super::failure::{BreakOff, UpstreamFailure};
 use super::inflate::Inflater;
 use super::open::OpenExchange;
 use bytes::Bytes;
@@ -78,7 +78,7 @@ impl AnswerStream {
                 return Ok(None);
             }
             let piece = self.open.session.read_body_bytes().await;
-            let piece = piece.map_err(|error| lost(BreakOff::Body, &error))?;
+            let piece = piece.map_err(|error| self.open.destination.lost(BreakOff::Body, &error))?;
             self.is_at_end = piece.is_none();
             if self.is_at_end && self.open.broke_off() {
                 return Err(UpstreamFailure::Unreachable(BreakOff::Body));

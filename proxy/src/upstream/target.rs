@@ -1,5 +1,7 @@
 //! Address of the provider, resolved in the background so that no call waits for DNS.
 
+use super::destination::Destination;
+use super::failure::UpstreamFailure;
 use arc_swap::ArcSwapOption;
 use http::uri::Authority;
 use http::{HeaderValue, Uri};
@@ -18,6 +20,9 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// packets costs few calls: the first that fails makes the others use the name's next address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Error of a name that was not resolved yet.
+const NOT_YET: &str = "its name is being resolved";
+
 /// Maximum number of a name's addresses that are used; more are ignored.
 const ADDRESSES_MAX: usize = 16;
 
@@ -30,6 +35,8 @@ pub struct UpstreamTarget {
     pub host: String,
     /// Value of the `Host` header.
     pub authority: HeaderValue,
+    /// For the log.
+    pub(super) destination: Arc<Destination>,
     pub(super) connect_timeout: Duration,
     port: u16,
     /// The address in use. Changed under the lock of `addresses`.
@@ -37,14 +44,16 @@ pub struct UpstreamTarget {
     /// The addresses last found. Sorted, so that successive failures reach each of them, in whatever order the name's
     /// servers list them.
     addresses: Mutex<Vec<SocketAddr>>,
+    /// Why the last resolution failed.
+    resolve_error: Mutex<String>,
 }
 
 impl UpstreamTarget {
-    /// Parses the `base_url` of a section of the settings.
+    /// Parses the `base_url` of a section of the settings; `name` is the upstream's name in the log.
     ///
     /// # Errors
     /// One line that says what is wrong with the address.
-    pub fn parse(section: &str, base_url: &str) -> Result<Self, String> {
+    pub fn parse(section: &str, name: &str, base_url: &str) -> Result<Self, String> {
         let wrong = |what: &str| format!("`{section}.base_url` {what}");
         let uri: Uri = base_url.parse().map_err(|_| wrong("is not a URL"))?;
         let tls = uri.scheme_str() == Some("https");
@@ -67,12 +76,14 @@ impl UpstreamTarget {
         let literal: Option<IpAddr> = host.parse().ok();
         let target = Self {
             tls,
+            destination: Arc::new(Destination::new(name, &host, port)),
             host,
             connect_timeout: CONNECT_TIMEOUT,
             authority: HeaderValue::from_str(authority.as_str()).map_err(|_| wrong("has no host"))?,
             port,
             peer: ArcSwapOption::empty(),
             addresses: Mutex::default(),
+            resolve_error: Mutex::new(NOT_YET.to_owned()),
         };
         if let Some(ip) = literal {
             target.use_address(SocketAddr::new(ip, port));
@@ -92,15 +103,24 @@ impl UpstreamTarget {
             return;
         }
         let lookup = tokio::net::lookup_host((self.host.as_str(), self.port));
-        match tokio::time::timeout(RESOLVE_TIMEOUT, lookup).await {
-            Ok(Ok(found)) => self.choose(found),
-            Ok(Err(error)) => {
-                tracing::warn!(upstream.host = %self.host, %error, "the provider's name does not resolve")
-            }
-            Err(_elapsed) => {
-                tracing::warn!(upstream.host = %self.host, "resolving the provider's name takes too long")
-            }
-        }
+        let error = match tokio::time::timeout(RESOLVE_TIMEOUT, lookup).await {
+            Ok(Ok(found)) => return self.choose(found),
+            Ok(Err(error)) => error.to_string(),
+            Err(_elapsed) => format!("no answer within {} s", RESOLVE_TIMEOUT.as_secs()),
+        };
+        let Destination { name, address } = &*self.destination;
+        tracing::warn!(
+            upstream.name = name,
+            upstream.address = address,
+            error,
+            "the provider's name does not resolve"
+        );
+        *self.resolve_error.lock() = error;
+    }
+
+    /// Logs a call to a provider whose name was never resolved.
+    pub fn unresolved(&self) -> UpstreamFailure {
+        self.destination.unresolved(&self.resolve_error.lock())
     }
 
     /// Keeps the address in use if it is among those found, else takes the first.
@@ -127,7 +147,13 @@ impl UpstreamTarget {
             let after = at.map_or(0, |at| at + 1);
             let next = addresses.get(after).or(addresses.first());
             if let Some(next) = next.filter(|next| Some(**next) != current) {
-                tracing::warn!(upstream.host = %self.host, address = %next, "the provider's next address is used");
+                let Destination { name, address } = &*self.destination;
+                tracing::warn!(
+                    upstream.name = name,
+                    upstream.address = address,
+                    %next,
+                    "the provider's next address is used"
+                );
                 self.use_address(*next);
             }
         }
@@ -150,7 +176,7 @@ mod tests {
 
     #[test]
     fn an_address_that_is_still_found_stays_in_use() {
-        let target = UpstreamTarget::parse("upstream", "https://api.example.com/v1/").unwrap();
+        let target = UpstreamTarget::parse("upstream", "openai", "https://api.example.com/v1/").unwrap();
         let address = |last: u8| SocketAddr::from(([203, 0, 113, last], 443));
         let after = |found: &[u8]| {
             target.choose(found.iter().map(|last| address(*last)));
@@ -166,7 +192,7 @@ mod tests {
 
     #[test]
     fn failures_go_round_through_all_addresses() {
-        let target = UpstreamTarget::parse("upstream", "https://api.example.com/v1/").unwrap();
+        let target = UpstreamTarget::parse("upstream", "openai", "https://api.example.com/v1/").unwrap();
         let address = |last: u8| SocketAddr::from(([203, 0, 113, last], 443));
         let current = || target.peer().unwrap();
         let is_at = |last: u8| target.address() == Some(address(last));
@@ -185,7 +211,7 @@ mod tests {
         target.choose([address(2)].into_iter());
         target.leave(&current());
         assert!(is_at(2), "the only one");
-        let literal = UpstreamTarget::parse("upstream", "http://127.0.0.1:8090").unwrap();
+        let literal = UpstreamTarget::parse("upstream", "openai", "http://127.0.0.1:8090").unwrap();
         let only = literal.peer().unwrap();
         literal.leave(&only);
         assert_eq!(literal.address(), only._address.as_inet().copied());
@@ -193,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_name_has_a_bounded_number_of_addresses() {
-        let target = UpstreamTarget::parse("upstream", "https://api.example.com/v1/").unwrap();
+        let target = UpstreamTarget::parse("upstream", "openai", "https://api.example.com/v1/").unwrap();
         let many = (0..=ADDRESSES_MAX).map(|last| SocketAddr::from(([203, 0, 113, last as u8], 443)));
         target.choose(many.clone().take(ADDRESSES_MAX));
         assert_eq!(target.addresses.lock().len(), ADDRESSES_MAX);
@@ -203,7 +229,7 @@ mod tests {
 
     #[test]
     fn base_urls_are_parsed() {
-        let parse = |base_url| UpstreamTarget::parse("upstreams.azure", base_url);
+        let parse = |base_url| UpstreamTarget::parse("upstreams.azure", "azure", base_url);
         let target = parse("https://api.example.com/v1/").unwrap();
         assert!(target.tls);
         assert_eq!((target.host.as_str(), target.port), ("api.example.com", 443));
