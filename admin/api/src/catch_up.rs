@@ -20,7 +20,7 @@ pub(super) async fn catch_up(call: &Call) -> Result<bool, Problem> {
     let goal = trail.count().await?.lines;
     match trail.seal_some(BATCHES_MAX).await {
         Ok(sealed) => Ok(sealed.end.seq >= goal),
-        Err(error @ (StoreError::UnexpectedReply(_) | StoreError::MalformedData(_))) => {
+        Err(error @ (StoreError::UnexpectedReply(_) | StoreError::MalformedData { .. })) => {
             let (account, mode) = (&call.caller.account, call.caller.mode);
             tracing::warn!(account, %mode, error = %error_chain(&error), "statistics end where the trail cannot be sealed");
             Ok(false)

@@ -34,7 +34,7 @@ pub async fn online(
     let young = young(server_clock::now_ms(store).await?, every);
     let mut verifier = ChainVerifier::starting_after(0);
     match verify((archive, &chain), &mut verifier, known, &young, progress).await {
-        Err(StoreError::MalformedData(source)) => {
+        Err(StoreError::MalformedData { source, .. }) => {
             let key = chain.malformed_key().await?;
             let key = key.map_or_else(|| "a list of the trail".to_owned(), |key| format!("`{key}`"));
             let mut verdict = Verdict::new(&verifier);

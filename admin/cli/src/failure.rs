@@ -142,8 +142,8 @@ impl From<StoreError> for CommandFailure {
         let is_of_script = error.broken_script().is_some();
         let hint = match &error {
             // A script that met malformed data midway has made a part of its change.
-            StoreError::MalformedData(_) if !is_of_script => "",
-            StoreError::NoAnswer(_) | StoreError::MalformedData(_) => {
+            StoreError::MalformedData { .. } if !is_of_script => "",
+            StoreError::NoAnswer(_) | StoreError::MalformedData { .. } => {
                 "; the change may or may not have been made: check before you repeat the command"
             }
             StoreError::NotDurable { ran: true, .. } => {
@@ -156,7 +156,7 @@ impl From<StoreError> for CommandFailure {
             StoreError::NotDurable { ran: false, .. } => "NOT_DURABLE",
             StoreError::LostWrites { .. } => "LOST_WRITES",
             StoreError::ClockDiffers(_) => "STORE_CLOCK",
-            StoreError::MalformedData(_) => "MALFORMED_DATA",
+            StoreError::MalformedData { .. } => "MALFORMED_DATA",
             StoreError::Archive(_) | StoreError::ArchiveUnavailable(_) => ARCHIVE,
             StoreError::LaterRelease(_) => LATER_RELEASE,
             _ => "STORE",

@@ -28,10 +28,10 @@ impl Pass<'_> {
             return Ok(());
         }
         let segments = match archive.intent_segments(self.store, realm).await {
-            Err(error @ (StoreError::UnexpectedReply(_) | StoreError::MalformedData(_))) => {
+            Err(error @ (StoreError::UnexpectedReply(_) | StoreError::MalformedData { .. })) => {
                 let key = realm.intent_segments();
                 let detail = match error {
-                    StoreError::MalformedData(source) => format!("it is malformed: {source}"),
+                    StoreError::MalformedData { source, .. } => format!("it is malformed: {source}"),
                     error => error.to_string(),
                 };
                 self.add_violation(Invariant::Intent, &[&key], detail);

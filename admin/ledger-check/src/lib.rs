@@ -157,7 +157,7 @@ async fn run_passes(
     for pass in 1..=PASSES {
         if scope.account.is_none() {
             match Account::ids(store).await {
-                Err(StoreError::MalformedData(source)) => return Ok(no_accounts(&source)),
+                Err(StoreError::MalformedData { source, .. }) => return Ok(no_accounts(&source)),
                 now => add_new(&mut ids, now?),
             }
         }

@@ -65,7 +65,7 @@ impl Pass<'_> {
         if self.with_trail {
             for account_mode in self.accounts.account_modes() {
                 match self.read_trail(account_mode).await {
-                    Err(StoreError::MalformedData(source)) => {
+                    Err(StoreError::MalformedData { source, .. }) => {
                         self.malformed_trail(account_mode, &source).await?
                     }
                     read => read?,

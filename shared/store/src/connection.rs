@@ -19,6 +19,7 @@ use self::server::SharedConnection;
 use crate::certificate::CertificateProbe;
 use crate::error::StoreError;
 use crate::error_counters;
+use crate::malformed::MalformedPlace;
 use crate::script::Script;
 use crate::script::names::Inputs;
 use crate::script::reply::ScriptReply;
@@ -211,6 +212,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; [`may_have_run`](StoreError::may_have_run) says whether the command may have run.
     pub async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
+        let answer = self.answer(command).await;
+        answer.map_err(|error| error.at(|_| Some(MalformedPlace::of_command(command))))
+    }
+
+    /// Executes one command. The place of malformed data is not known yet.
+    async fn answer<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let answer = match &self.link {
             Link::Single(server) => {
                 // Not through `ConnectionLike`, which boxes each future.
@@ -277,7 +284,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`], also if a single command failed.
     pub async fn pipeline<T: FromRedisValue>(&self, pipeline: &Pipeline) -> Result<T, StoreError> {
-        match &self.link {
+        let answer = match &self.link {
             Link::Single(server) => {
                 within(self.timeout, pin!(pipeline.query_async(&mut server.clone()))).await
             }
@@ -286,7 +293,8 @@ impl Store {
                 let run: RedisFuture<'_, T> = Box::pin(pipeline.query_async(&mut routed));
                 self.in_time(run).await
             }
-        }
+        };
+        answer.map_err(|error| error.at(|source| MalformedPlace::of_pipeline(pipeline, source)))
     }
 
     /// Executes a script. A script that changes an account is refused if the store has an older version of the account
@@ -353,12 +361,13 @@ impl Store {
         args: &[impl AsRef<[u8]>],
     ) -> Result<T, StoreError> {
         let first = keys.first().copied().unwrap_or_default();
-        match self.run(script, &script.by_hash(keys, args), first).await {
+        let answer = match self.run(script, &script.by_hash(keys, args), first).await {
             Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT" => {
                 self.run(script, &script.by_source(keys, args), first).await
             }
             answer => answer,
-        }
+        };
+        answer.map_err(|error| error.at(|source| Some(MalformedPlace::of_script(script, keys, source))))
     }
 
     async fn run<T: FromRedisValue>(
@@ -379,7 +388,7 @@ impl Store {
                 let answer = run.await?;
                 redis::from_redis_value(answer).map_err(StoreError::unexpected)
             }
-            _ => self.command(command).await,
+            _ => self.answer(command).await,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::authority::Lack;
 use crate::clock_difference::ClockDiffers;
+use crate::malformed::MalformedPlace;
 use domain::budget::Budget;
 use std::error::Error;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The server refused the command before running it: it is full, read-only or loading, or lacks the script.
-    #[error("the store refused the command: {code}")]
+    #[error("the store refused the command: {source}")]
     Refused {
         /// The server's error code, such as `OOM` or `READONLY`.
         code: String,
@@ -68,8 +69,14 @@ pub enum StoreError {
     NotPermitted(Lack),
     /// The server replied with data of another type than the command or the caller expects: a key, or a value in it,
     /// is not what Tollgate writes. A script may have run in part.
-    #[error("the store's data is malformed")]
-    MalformedData(#[source] redis::RedisError),
+    #[error("the store's data is malformed{}", .place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default())]
+    MalformedData {
+        /// The command or script that met it; `None` until the error leaves the connection.
+        place: Option<MalformedPlace>,
+        /// The server's reply, or the client library's error about it.
+        #[source]
+        source: redis::RedisError,
+    },
     /// The data was written by a later release than this program's, which can neither read nor seal it.
     #[error("{0} was written by a later release: upgrade this program")]
     LaterRelease(String),
@@ -95,6 +102,21 @@ impl StoreError {
     /// Returns [`StoreError::UnexpectedReply`]: `what` makes no sense.
     pub fn unexpected(what: impl ToString) -> Self {
         Self::UnexpectedReply(what.to_string())
+    }
+
+    const fn malformed(source: redis::RedisError) -> Self {
+        Self::MalformedData { place: None, source }
+    }
+
+    /// Adds the place of malformed data, unless it is known.
+    pub(crate) fn at(self, place: impl FnOnce(&redis::RedisError) -> Option<MalformedPlace>) -> Self {
+        match self {
+            Self::MalformedData { place: None, source } => Self::MalformedData {
+                place: place(&source),
+                source,
+            },
+            error => error,
+        }
     }
 
     /// Returns whether the command may have run although no usable reply arrived.
@@ -123,7 +145,7 @@ impl StoreError {
     /// fails, too.
     pub fn broken_script(&self) -> Option<String> {
         match self {
-            Self::NoAnswer(Some(source)) | Self::MalformedData(source) if source.code().is_some() => {
+            Self::NoAnswer(Some(source)) | Self::MalformedData { source, .. } if source.code().is_some() => {
                 is_in_script(source).then(|| source.to_string())
             }
             _ => None,
@@ -223,12 +245,12 @@ impl From<redis::RedisError> for StoreError {
                 code: code.to_owned(),
                 source,
             },
-            Some(WRONG_TYPE) => Self::MalformedData(source),
+            Some(WRONG_TYPE) => Self::malformed(source),
             // Under RESP3 the library passes the server's own code on.
             Some(WRONG_PASSWORD) => Self::NotAdmitted(source),
             _ if source.kind() == redis::ErrorKind::AuthenticationFailed => Self::NotAdmitted(source),
             _ if has_untrusted_certificate(&source) => Self::UntrustedCertificate(source),
-            _ if is_of_another_type(&source) => Self::MalformedData(source),
+            _ if is_of_another_type(&source) => Self::malformed(source),
             _ => Self::NoAnswer(Some(source)),
         }
     }
@@ -285,6 +307,18 @@ mod tests {
         );
     }
 
+    /// A log line has the error and its causes, of which it omits one that its end already says.
+    #[test]
+    fn a_refusal_says_its_code_once() {
+        let full = said("OOM command not allowed when used memory > 'maxmemory'.");
+        let (text, cause) = (full.to_string(), full.source().unwrap().to_string());
+        assert!(text.ends_with(&cause), "{text} / {cause}");
+        assert!(
+            text.matches("OOM").count() == 1 && text.contains("used memory"),
+            "{text}"
+        );
+    }
+
     #[test]
     fn a_connection_that_could_not_be_made_says_why_and_sent_nothing() {
         let certificate = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
@@ -317,7 +351,7 @@ mod tests {
         let not_a_number = StoreError::from(redis::RedisError::from(not_a_number.unwrap_err()));
         for error in [wrong_type, not_a_number] {
             assert!(
-                matches!(error, StoreError::MalformedData(_)) && !error.is_server_failure(),
+                matches!(error, StoreError::MalformedData { .. }) && !error.is_server_failure(),
                 "{error:?}"
             );
         }

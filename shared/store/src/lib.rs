@@ -30,6 +30,7 @@ pub mod invitation;
 pub mod keys;
 pub mod lookup;
 pub mod lost_connections;
+pub mod malformed;
 pub mod names;
 pub mod number;
 pub mod once;

@@ -107,6 +107,10 @@ async fn a_settlement_that_breaks_off_moves_nothing_twice() {
                 error.broken_script().is_some() && error.may_have_run(),
                 "{error:?}"
             );
+            if broken == "audit" {
+                let named = format!("(script `settle`, key `{}`)", keys.live().audit());
+                assert!(error.to_string().contains(&named), "{error}");
+            }
             for _ in 0..3 {
                 assert_eq!(
                     settle.execute(&settle.name.keys(), None, &store).await.unwrap(),
@@ -173,4 +177,25 @@ async fn a_server_that_serves_nothing_is_not_empty() {
     let _: String = redis.command(&["REPLICAOF", "127.0.0.1", &nobody]);
     let error = store.many(&reads).await.unwrap_err();
     assert_eq!(code(&error), "MASTERDOWN");
+}
+
+/// The error of one command, or of one of several that are sent together, names the command and its key.
+#[tokio::test]
+async fn data_of_another_type_is_named() {
+    let redis = Redis::start();
+    let store = redis.store();
+    for (key, value) in [("{b}/one", "text"), ("{b}/two", "text")] {
+        let _: String = redis.command(&["SET", key, value]);
+    }
+    let read = redis::cmd("HGETALL").arg("{b}/one").to_owned();
+    let error = store.command::<redis::Value>(&read).await.unwrap_err();
+    assert!(error.to_string().contains("`HGETALL` of `{b}/one`"), "{error}");
+    let mut both = redis::pipe();
+    both.cmd("GET").arg("{b}/one").cmd("LLEN").arg("{b}/two");
+    let error = store.pipeline::<redis::Value>(&both).await.unwrap_err();
+    assert!(error.to_string().contains("`LLEN` of `{b}/two`"), "{error}");
+    // The reply is a text where the caller expects a number.
+    let read = redis::cmd("GET").arg("{b}/one").to_owned();
+    let error = store.command::<u64>(&read).await.unwrap_err();
+    assert!(error.to_string().contains("`GET` of `{b}/one`"), "{error}");
 }

@@ -25,6 +25,7 @@ use super::{Store, StoreError};
 use crate::durability::{DurabilityStatus, Offer};
 use crate::error_counters;
 use crate::keys::FENCE;
+use crate::malformed::MalformedPlace;
 use crate::versions::fence;
 use parking_lot::Mutex;
 use redis::{Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
@@ -364,7 +365,7 @@ impl Store {
         change: MoneyCommand<'_>,
     ) -> Result<Value, StoreError> {
         if money.is_unconfirmed(change.key) {
-            return self.command(change.command).await;
+            return self.answer(change.command).await;
         }
         let sent = money.send(&change).await;
         let mut reply = match sent.inspect_err(error_counters::count)? {
@@ -412,10 +413,12 @@ impl Store {
     }
 
     async fn confirmed<T: FromRedisValue>(&self, change: MoneyCommand<'_>) -> Result<T, StoreError> {
+        let command = change.command;
         let answer = match &self.money {
-            None => self.command(change.command).await?,
-            Some(money) => self.execute_confirmed(money, change).await?,
+            None => self.command(command).await,
+            Some(money) => self.execute_confirmed(money, change).await,
         };
+        let answer = answer.map_err(|error| error.at(|_| Some(MalformedPlace::of_command(command))))?;
         redis::from_redis_value(answer).map_err(StoreError::unexpected)
     }
 
