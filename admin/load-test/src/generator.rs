@@ -267,8 +267,8 @@ pub(super) async fn phase(
     Ok(seen)
 }
 
-/// Sends calls over one connection as `gate` releases them, until all `calls` of the phase, which begins at `start` with
-/// `rate` calls per second, are taken.
+/// Sends calls over one connection as `gate` releases them, until all `calls` of the phase, which begins at `start`
+/// with `rate` calls per second, are taken.
 async fn send_in_turn(
     generator: &LoadGenerator,
     gate: &Semaphore,

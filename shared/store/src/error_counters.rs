@@ -73,7 +73,8 @@ mod tests {
         let never_sent = |kind: ErrorKind| StoreError::NotConnected(std::io::Error::from(kind).into());
         let refused = |code: &str| StoreError::Refused {
             code: code.to_owned(),
-            source: (redis::ErrorKind::Client, "refused").into(),
+            detail: None,
+            reply: (redis::ErrorKind::Client, "refused").into(),
         };
         for (error, kind) in [
             (StoreError::NoAnswer(None), Some(FailureKind::Timeout)),

@@ -62,19 +62,25 @@ pub fn python_packages(scratch: &str, name: &str, packages: &[&str]) -> PathBuf 
         true => String::new(),
         false => std::fs::read_to_string(&list).unwrap_or_else(|error| panic!("{list}: {error}")),
     };
-    once(scratch, name, &format!("{}\n{pinned}", packages.join(" ")), |dir| {
-        let advice = "This test needs Python 3 with venv: install the packages python3 and python3-venv.";
-        step("python3", &["-m", "venv", &dir.display().to_string()], advice);
-        let advice = "This test installs packages once with pip, from the package index that pip is set to.";
-        let python = dir.join("bin/python");
-        let options: &[&str] = if renews { &[] } else { &["--constraint", &list] };
-        let install = ["-m", "pip", "install", "--quiet"];
-        step(&python, &[&install[..], options, packages].concat(), advice);
-        if renews {
-            let installed = step(&python, &["-m", "pip", "freeze"], advice);
-            std::fs::write(&list, installed).expect("the list is written");
-        }
-    })
+    once(
+        scratch,
+        name,
+        &format!("{}\n{pinned}", packages.join(" ")),
+        |dir| {
+            let advice = "This test needs Python 3 with venv: install the packages python3 and python3-venv.";
+            step("python3", &["-m", "venv", &dir.display().to_string()], advice);
+            let advice =
+                "This test installs packages once with pip, from the package index that pip is set to.";
+            let python = dir.join("bin/python");
+            let options: &[&str] = if renews { &[] } else { &["--constraint", &list] };
+            let install = ["-m", "pip", "install", "--quiet"];
+            step(&python, &[&install[..], options, packages].concat(), advice);
+            if renews {
+                let installed = step(&python, &["-m", "pip", "freeze"], advice);
+                std::fs::write(&list, installed).expect("the list is written");
+            }
+        },
+    )
 }
 
 /// The folder in whose `node_modules` the `packages` are. `scratch` is the caller's `CARGO_TARGET_TMPDIR`.

@@ -146,7 +146,7 @@ pub(super) fn config_of_server(
 ) -> Result<Option<Vec<(String, String)>>, StoreError> {
     match answer {
         Ok(answer) => Ok(pairs(answer)),
-        Err(StoreError::Refused { source, .. } | StoreError::NoAnswer(Some(source))) => {
+        Err(StoreError::Refused { reply: source, .. } | StoreError::NoAnswer(Some(source))) => {
             Ok(readable_config(Err(source))?)
         }
         Err(error) => Err(error),
