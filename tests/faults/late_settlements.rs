@@ -184,6 +184,11 @@ async fn settlements_of_a_full_disk_are_written_later_or_named() {
             assert_eq!(written, 0);
             let named = || fixture.edge.logs().matches("lost with this process").count();
             until("three lines of the log", async || named() == 3).await;
+            for reply in &replies {
+                let id = reply.header("x-service-allow-id").expect("a decision");
+                let command = format!("`tollgate-admin holds settle --id {id} --actual {}`", usd(ACTUAL));
+                assert!(fixture.edge.logs().contains(&command), "{}", fixture.edge.logs());
+            }
             continue;
         }
         assert_eq!(written, 3);

@@ -275,7 +275,7 @@ fn create(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<(File, Fi
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::fixture::EPOCH;
     use domain::entry::HoldOutcome;

@@ -40,6 +40,11 @@ impl RetryQueue {
     /// because the write failed again: they are lost if the process ends. Blocks on the disk.
     pub fn catch_up(&self) -> Vec<RetryItem> {
         self.write(true);
+        self.only_in_memory()
+    }
+
+    /// Returns the items that are lost if the process ends now. Does not wait for the disk.
+    pub fn only_in_memory(&self) -> Vec<RetryItem> {
         self.unjournaled().only_in_memory()
     }
 

@@ -76,10 +76,11 @@ pub async fn exit_when_drained(
 /// [`JOURNAL_WITHIN`], then ends the process.
 pub fn exit(retry_queue: Arc<RetryQueue>, may_close: bool) -> ! {
     let (sender, caught_up) = mpsc::channel();
+    let writing = Arc::clone(&retry_queue);
     std::thread::spawn(move || {
-        let lost = retry_queue.catch_up();
+        let lost = writing.catch_up();
         if may_close {
-            retry_queue.close();
+            writing.close();
         }
         sender.send(lost)
     });
@@ -92,6 +93,7 @@ pub fn exit(retry_queue: Arc<RetryQueue>, may_close: bool) -> ! {
             tracing::error!(
                 "proxy.data_dir does not answer: what the retry journal lacks is lost with this process"
             );
+            report_lost(&retry_queue.only_in_memory());
             false
         }
     };
@@ -107,7 +109,8 @@ fn report_lost(lost: &[RetryItem]) {
             account = name.account,
             decision.id = name.allow_id,
             actual_usd = item.cost().to_string(),
-            "lost with this process; the estimate stays charged until `tollgate-admin holds settle`"
+            "lost with this process; the estimate stays charged until {}",
+            advice(item)
         );
     }
     if !lost.is_empty() {
@@ -115,6 +118,29 @@ fn report_lost(lost: &[RetryItem]) {
             lost = lost.len(),
             "these settlements and voids reached neither the store nor proxy.data_dir"
         );
+    }
+}
+
+/// Returns the operator's command that does for a hold what the lost item would have done. A call that cost nothing,
+/// and an approval whose reply was lost, are given back.
+fn advice(item: &RetryItem) -> String {
+    let id = item.name().allow_id;
+    match item {
+        RetryItem::Settle {
+            estimate_nanos,
+            cost_nanos: 1..,
+            ..
+        } => {
+            let cost = item.cost();
+            let above = match cost.get() > *estimate_nanos {
+                true => " --above-estimate",
+                false => "",
+            };
+            format!("`tollgate-admin holds settle --id {id} --actual {cost}{above}`")
+        }
+        RetryItem::Settle { .. } | RetryItem::Void { .. } => {
+            format!("`tollgate-admin holds release --id {id}`")
+        }
     }
 }
 
@@ -126,5 +152,34 @@ async fn quiet(admission: &RequestAdmission, deadline: Instant) {
             since = Instant::now();
         }
         sleep(CHECK_EVERY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::retry_queue::journal::tests::{item, settlement};
+
+    #[test]
+    fn the_advice_for_a_lost_item_is_the_command_that_does_the_same() {
+        let released = |id: &str| format!("`tollgate-admin holds release --id {id}`");
+        assert_eq!(advice(&item("allow_1")), released("allow_1"));
+        let (costs, estimate) = ([0, 70, 170], 100);
+        let [free, cheaper, dearer] = costs.map(|cost| {
+            let mut item = settlement("allow_2");
+            if let RetryItem::Settle {
+                estimate_nanos,
+                cost_nanos,
+                ..
+            } = &mut item
+            {
+                (*estimate_nanos, *cost_nanos) = (estimate, cost);
+            }
+            advice(&item)
+        });
+        assert_eq!(free, released("allow_2"));
+        let settled = |cost| format!("`tollgate-admin holds settle --id allow_2 --actual {cost}`");
+        assert_eq!(cheaper, settled("0.00000007"));
+        assert_eq!(dearer, settled("0.00000017 --above-estimate"));
     }
 }
