@@ -133,3 +133,45 @@ fn a_file_that_is_no_price_list_changes_nothing() {
     }
     assert_eq!(redis.command::<u64>(&["EXISTS", "tollgate/prices"]), 0);
 }
+
+/// The error names the file, where in it the fault is, and what is expected.
+#[test]
+fn a_broken_file_is_explained() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    const EXPECTED: &str = "LiteLLM's model_prices_and_context_window.json";
+    let other = json!({ "m/x": { "litellm_provider": "mistral", "mode": "chat" } }).to_string();
+    let free = json!({ "m": entry("0", "1e-06") }).to_string();
+    let odd =
+        json!({ "m": { "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": "cheap" } });
+    let odd = odd.to_string();
+    let list = json!({ "m": [1, 2] }).to_string();
+    for (text, words) in [
+        (&b""[..], &["the file is empty", EXPECTED][..]),
+        (b"[]", &["line 1", EXPECTED]),
+        (b"{\n\"a\": {},\n\"b\": {,}\n}", &["line 3", EXPECTED]),
+        (b"[models.gpt-4o]\ninput = 1\n", &["line 1", EXPECTED]),
+        (b"\xff\xfe{}", &["UTF-8", EXPECTED]),
+        (b"{}", &["there is no model of openai", EXPECTED]),
+        (
+            other.as_bytes(),
+            &["`m/x`: the provider is `mistral`", "model of openai (--provider)"],
+        ),
+        (free.as_bytes(), &["`m`: `input_cost_per_token` is zero"]),
+        (
+            odd.as_bytes(),
+            &["`m`: `input_cost_per_token` is no decimal number"],
+        ),
+        (list.as_bytes(), &["`m`: it is no JSON object"]),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let answer = refused(&cli, &["prices", "import", path], 2);
+        let error = answer["error"].as_str().unwrap();
+        assert!(error.starts_with(&format!("{path}: ")), "{error}");
+        for word in words {
+            assert!(error.contains(word), "{word} in: {error}");
+        }
+    }
+}

@@ -12,7 +12,7 @@ use domain::price::{Imported, ModelEntry, OPENAI, PriceError, PriceOverlay, Pric
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use store::prices as replace_prices;
 use store::prices::tables::{self, OtherFields};
@@ -20,6 +20,11 @@ use telemetry::error_chain;
 
 /// Largest file that is imported, in bytes.
 const FILE_MAX: u64 = 32 << 20;
+/// The only file that can be imported.
+const EXPECTED: &str = "what is imported is LiteLLM's model_prices_and_context_window.json, a JSON object with a \
+    member for each model";
+/// Models that the error of a file without usable ones names.
+const LEFT_OUT_NAMED_MAX: usize = 3;
 /// Maximum number of attempts of an import that another one overtakes.
 const IMPORT_ATTEMPTS: usize = 5;
 
@@ -72,10 +77,7 @@ async fn import(context: &CommandContext, file: &Path, provider: &str) -> Result
     let text = read(file)?;
     let imported = import_litellm(&text, provider).map_err(|error| unusable(file, &error))?;
     if imported.overlay.models().len() == 0 {
-        return Err(CommandFailure::usage(format!(
-            "{}: it contains no model of {provider} that an edge serves",
-            file.display()
-        )));
+        return Err(nothing_usable(file, &imported, provider));
     }
     let base = context.settings.prices()?;
     for _ in 0..IMPORT_ATTEMPTS {
@@ -244,7 +246,12 @@ fn overlay(stored: Option<&str>) -> Result<PriceOverlay, CommandFailure> {
 }
 
 fn read(file: &Path) -> Result<String, CommandFailure> {
-    let bad = |error: std::io::Error| CommandFailure::usage(format!("{}: {error}", file.display()));
+    let bad = |error: std::io::Error| {
+        CommandFailure::usage(match error.kind() {
+            ErrorKind::InvalidData => format!("{}: it is no UTF-8 text; {EXPECTED}", file.display()),
+            _ => format!("{}: {error}", file.display()),
+        })
+    };
     let mut text = String::new();
     // One byte more than the limit shows that the file is too long, even if its length is not known in advance.
     let read = File::open(file).and_then(|file| file.take(FILE_MAX + 1).read_to_string(&mut text));
@@ -254,9 +261,37 @@ fn read(file: &Path) -> Result<String, CommandFailure> {
             file.display()
         )));
     }
+    if text.trim().is_empty() {
+        let message = format!("{}: the file is empty; {EXPECTED}", file.display());
+        return Err(CommandFailure::usage(message));
+    }
     Ok(text)
 }
 
 fn unusable(file: &Path, error: &PriceError) -> CommandFailure {
-    CommandFailure::usage(format!("{}: {}", file.display(), error_chain(error)))
+    let expected = match error {
+        PriceError::Json { .. } => format!("; {EXPECTED}"),
+        _ => String::new(),
+    };
+    CommandFailure::usage(format!("{}: {}{expected}", file.display(), error_chain(error)))
+}
+
+/// Returns the failure of a file in which no model can be used: why the first ones were left out.
+fn nothing_usable(file: &Path, imported: &Imported, provider: &str) -> CommandFailure {
+    let left_out = &imported.skipped;
+    let reasons = left_out.iter().take(LEFT_OUT_NAMED_MAX);
+    let mut named: Vec<String> = reasons
+        .map(|skipped| format!("`{}`: {}", skipped.model, skipped.reason))
+        .collect();
+    if left_out.len() > named.len() {
+        named.push(format!("and {} more", left_out.len() - named.len()));
+    }
+    let why = match named.is_empty() {
+        true => EXPECTED.to_owned(),
+        false => named.join(", "),
+    };
+    CommandFailure::usage(format!(
+        "{}: there is no model of {provider} (--provider) that an edge serves; {why}",
+        file.display()
+    ))
 }

@@ -125,7 +125,8 @@ fn read_entry(
     provider: &str,
     left_out: &mut Vec<String>,
 ) -> Result<ModelEntry, String> {
-    let fields: RawFields = serde_json::from_str(json.get()).map_err(|_| "is no JSON object".to_owned())?;
+    let fields: RawFields =
+        serde_json::from_str(json.get()).map_err(|_| "it is no JSON object".to_owned())?;
     let answers = check_usable(name, &fields, provider)?;
     let mut figures = Figures::read(&fields)?;
     if answers == AnswerKind::Embeddings {

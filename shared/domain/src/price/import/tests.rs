@@ -139,7 +139,7 @@ fn takes_the_models_that_the_edge_serves_only() {
             ),
             ("gpt-9-free", "`input_cost_per_token` is zero"),
             ("gpt-9-image", "the mode is `image_generation`"),
-            ("gpt-9-list", "is no JSON object"),
+            ("gpt-9-list", "it is no JSON object"),
             ("gpt-9-minus", "`input_cost_per_token` is negative"),
             ("gpt-9-noise", "`input_cost_per_token` is finer than a pico-USD"),
             (
