@@ -9,6 +9,48 @@ use store::audit::chain::Chain;
 /// Longest wait for background work.
 const WAIT: Duration = Duration::from_secs(60);
 
+/// Runs `audit export` with files of at most 4 KiB, of which the trail needs more.
+fn export(fixture: &TrailFixture, options: &str) -> (String, Vec<String>) {
+    let out = fixture.path("out");
+    std::fs::create_dir(&out).unwrap();
+    let (account, dir) = (&fixture.account.id, out.display());
+    let script = format!(
+        "ulimit -f 4; exec \"$ADMIN\" audit export --account {account} --json {}",
+        options.replace("DIR", &dir.to_string())
+    );
+    let output = fixture.cli.script(&script);
+    let document = output.document(1);
+    assert_eq!(document["code"], "OUTPUT", "{document}");
+    let left = std::fs::read_dir(&out).unwrap();
+    let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    (document["error"].as_str().unwrap().to_owned(), left.collect())
+}
+
+#[tokio::test]
+async fn an_export_that_does_not_fit_leaves_nothing() {
+    let fixture = TrailFixture::open().await;
+    let (error, left) = export(&fixture, "--out DIR/trail.jsonl --checkpoint DIR/trail.note");
+    let file = fixture.path("out").join("trail.jsonl").display().to_string();
+    assert!(error.contains(&format!("{file} was not written")), "{error}");
+    assert!(error.contains("File too large"), "{error}");
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// The export is in place when its checkpoint fails: the error says which of both is missing.
+#[tokio::test]
+async fn a_checkpoint_that_cannot_be_written_is_named() {
+    let fixture = TrailFixture::open().await;
+    let (error, left) = export(
+        &fixture,
+        "--after 49 --out DIR/trail.jsonl --checkpoint DIR/none/trail.note",
+    );
+    let out = fixture.path("out");
+    let [file, note] = ["trail.jsonl", "none/trail.note"].map(|name| out.join(name).display().to_string());
+    assert!(error.contains(&format!("{note} was not written")), "{error}");
+    assert!(error.contains(&format!("{file} is complete")), "{error}");
+    assert_eq!(left, ["trail.jsonl"]);
+}
+
 /// Its log goes through a pipe, whose reader has no limit.
 #[tokio::test]
 async fn a_server_whose_archive_cannot_grow_goes_on() {

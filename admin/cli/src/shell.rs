@@ -5,7 +5,8 @@ use crate::report::Report;
 use clap::Args;
 use clap_complete::Shell;
 use serde_json::json;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// `completions`
 #[derive(Debug, Args)]
@@ -37,14 +38,18 @@ impl Man {
     pub(super) fn run(&self, command: clap::Command) -> Result<Report, CommandFailure> {
         let out = &self.out;
         let pages = pages(&command);
-        clap_mangen::generate_to(command, out)
-            .map_err(|error| CommandFailure::refused("OUTPUT", format!("{}: {error}", out.display())))?;
+        clap_mangen::generate_to(command, out).map_err(|error| unwritable(out, &error))?;
         let text = format!("Wrote {pages} pages to {}.", out.display());
         Ok(Report::new(
             text,
             json!({ "ok": true, "pages": pages, "out": out }),
         ))
     }
+}
+
+fn unwritable(out: &Path, error: &io::Error) -> CommandFailure {
+    let message = format!("not all pages were written to {}: {error}", out.display());
+    CommandFailure::refused("OUTPUT", message)
 }
 
 /// Returns the number of pages: one for each command.

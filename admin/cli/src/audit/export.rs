@@ -72,12 +72,22 @@ impl ExportArgs {
         match &self.out {
             None => write(io::stdout().lock(), lines)
                 .await
-                .map_err(|trouble| trouble.into_failure("standard output"))?,
+                .map_err(|trouble| trouble.into_failure("standard output has only a part of the export"))?,
             Some(file) => write_to(file, lines).await?,
         }
         if let Some((file, key)) = signing {
             let note = key.sign(&checkpoint::of_head(&realm, head));
-            std::fs::write(file, note).map_err(|error| unwritable(file, &error))?;
+            let written = NewFile::create(file).and_then(|new| {
+                new.out().write_all(note.as_bytes())?;
+                new.complete()
+            });
+            written.map_err(|error| {
+                let failure = unwritable(file, &error);
+                match &self.out {
+                    Some(out) => failure.and(&format!("{} is complete", out.display())),
+                    None => failure,
+                }
+            })?;
         }
         let Some(file) = self.out else {
             return Ok(Report::silent());
@@ -106,33 +116,67 @@ enum ExportIncomplete {
 }
 
 impl ExportIncomplete {
-    fn into_failure(self, out: &str) -> CommandFailure {
+    fn into_failure(self, problem: &str) -> CommandFailure {
         match self {
             Self::Trail(export::ExportError::Store(error)) => error.into(),
             Self::Trail(error) => CommandFailure::refused("BROKEN", error_chain(&error)),
             Self::Out(error) if error.kind() == io::ErrorKind::BrokenPipe => CommandFailure::reader_left(),
-            Self::Out(error) => CommandFailure::refused("OUTPUT", format!("{out}: {error}")),
+            Self::Out(error) => CommandFailure::refused("OUTPUT", format!("{problem}: {error}")),
         }
     }
 }
 
-/// Writes a file, which appears only when it is complete. A device, pipe or socket is written directly.
-async fn write_to(file: &Path, lines: export::TrailExport) -> Result<(), CommandFailure> {
-    let is_no_file = std::fs::metadata(file).is_ok_and(|found| !found.is_file());
-    if is_no_file {
-        let out = File::options().write(true).open(file);
-        let out = out.map_err(|error| unwritable(file, &error))?;
-        let written = write(BufWriter::new(&out), lines).await;
-        return written.map_err(|trouble| trouble.into_failure(&file.display().to_string()));
+/// A file that appears only when it is complete; removed on drop until then. A device, pipe or socket is written
+/// directly.
+struct NewFile {
+    out: File,
+    /// The file under its first name, and its name in the end; `None` for what is no file.
+    names: Option<(PathBuf, PathBuf)>,
+}
+
+impl NewFile {
+    fn create(file: &Path) -> io::Result<Self> {
+        if std::fs::metadata(file).is_ok_and(|found| !found.is_file()) {
+            let out = File::options().write(true).open(file)?;
+            return Ok(Self { out, names: None });
+        }
+        let file = end_of_links(file)?;
+        let part = part(&file);
+        Ok(Self {
+            out: File::create(&part)?,
+            names: Some((part, file)),
+        })
     }
-    let file = end_of_links(file).map_err(|error| unwritable(file, &error))?;
-    let part = part(&file);
-    let out = File::create(&part).map_err(|error| unwritable(&part, &error))?;
-    write(BufWriter::new(&out), lines)
+
+    const fn out(&self) -> &File {
+        &self.out
+    }
+
+    /// Gives a file its name once the disk has it.
+    fn complete(mut self) -> io::Result<()> {
+        if let Some((part, file)) = &self.names {
+            self.out.sync_all()?;
+            std::fs::rename(part, file)?;
+        }
+        self.names = None;
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some((part, _)) = &self.names {
+            drop(std::fs::remove_file(part));
+        }
+    }
+}
+
+async fn write_to(file: &Path, lines: export::TrailExport) -> Result<(), CommandFailure> {
+    let new = NewFile::create(file).map_err(|error| unwritable(file, &error))?;
+    write(BufWriter::new(new.out()), lines)
         .await
-        .map_err(|trouble| trouble.into_failure(&part.display().to_string()))?;
-    let kept = out.sync_all().and_then(|()| std::fs::rename(&part, &file));
-    kept.map_err(|error| unwritable(&file, &error))
+        .map_err(|trouble| trouble.into_failure(&not_written(file)))?;
+    new.complete().map_err(|error| unwritable(file, &error))
 }
 
 /// Follows symbolic links to their target, which need not exist.
@@ -166,7 +210,11 @@ fn part(file: &Path) -> PathBuf {
 }
 
 fn unwritable(file: &Path, error: &io::Error) -> CommandFailure {
-    CommandFailure::refused("OUTPUT", format!("{}: {error}", file.display()))
+    CommandFailure::refused("OUTPUT", format!("{}: {error}", not_written(file)))
+}
+
+fn not_written(file: &Path) -> String {
+    format!("{} was not written", file.display())
 }
 
 #[cfg(test)]
