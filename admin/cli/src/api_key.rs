@@ -15,9 +15,9 @@ use domain::timestamp::iso_from_ms;
 use ipnet::IpNet;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use store::api_key::ApiKey;
 use store::api_key::script as api_key;
 use store::api_key::script::{ApiKeyCreated, NewApiKey};
+use store::api_key::{API_KEYS_MAX, ApiKey};
 use store::audit::OPERATOR;
 use store::keys::AccountKeys;
 use store::script::change::Scope;
@@ -122,10 +122,11 @@ impl Create {
             ApiKeyCreated::Done => {}
             ApiKeyCreated::NoAccount => return Err(CommandFailure::no_account(&self.account)),
             ApiKeyCreated::TooMany => {
-                return Err(CommandFailure::refused(
-                    "CONFLICT",
-                    "the account has the maximum number of API keys",
-                ));
+                let message = format!(
+                    "the account has the maximum of {API_KEYS_MAX} API keys: revoke one that nobody uses \
+                     (`tollgate-admin api-key list`, `api-key revoke`)"
+                );
+                return Err(CommandFailure::refused("CONFLICT", message));
             }
         }
         let key = secret.expose_secret();

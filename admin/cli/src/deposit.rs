@@ -18,6 +18,7 @@ use store::deposit::{AnnouncedDeposit, Deposit, DepositState};
 use store::keys::Realm;
 use store::once::Once;
 use store::script::change::Scope;
+use store::wallet::BALANCE_MAX;
 
 /// `deposit …`
 #[derive(Debug, Args)]
@@ -327,9 +328,13 @@ impl DepositName {
 }
 
 fn closed(what: &str) -> CommandFailure {
-    CommandFailure::refused("WALLET_CLOSED", format!("{what}: the wallet is closed"))
+    let message = format!("{what}: the wallet is closed; choose another one of the account (--wallet)");
+    CommandFailure::refused("WALLET_CLOSED", message)
 }
 
 fn too_much() -> CommandFailure {
-    CommandFailure::refused("BALANCE_LIMIT", "the wallet cannot hold that much")
+    let message = format!(
+        "the wallet cannot hold that much (at most {BALANCE_MAX} USD): its account must move money out of it first"
+    );
+    CommandFailure::refused("BALANCE_LIMIT", message)
 }

@@ -10,6 +10,7 @@ use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
 use store::escrow::script::{DisputeEnded, Winner, end_dispute};
 use store::escrow::{Escrow, Party};
+use store::wallet::BALANCE_MAX;
 
 /// `escrow …`
 #[derive(Debug, Subcommand)]
@@ -86,7 +87,10 @@ async fn resolve(context: &CommandContext, escrow: &Escrow, to: To) -> Result<Re
             return Err(CommandFailure::refused("ESCROW_WRONG_STATE", message));
         }
         DisputeEnded::TooMuch => {
-            let message = format!("the wallet that escrow {number} would go to cannot hold that much");
+            let message = format!(
+                "the wallet that escrow {number} would go to cannot hold that much (at most {BALANCE_MAX} USD): its \
+                 account must move money out of it first"
+            );
             return Err(CommandFailure::refused("BALANCE_LIMIT", message));
         }
     };

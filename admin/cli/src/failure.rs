@@ -87,7 +87,8 @@ impl CommandFailure {
 
     /// Creates the failure for an unknown account.
     pub(super) fn no_account(id: &str) -> Self {
-        Self::refused("NOT_FOUND", format!("there is no account {id}"))
+        let message = format!("there is no account {id}: `tollgate-admin account list` lists all");
+        Self::refused("NOT_FOUND", message)
     }
 
     /// Returns the failure of a check: if the store or the archive did not answer, it is not known whether there is a

@@ -132,7 +132,13 @@ async fn end_hold(
 ) -> Result<Report, CommandFailure> {
     let cost = end.cost;
     let HoldArgs { id, account, reason } = target;
-    let missing = || CommandFailure::refused("NOT_FOUND", format!("there is no open or kept hold {id}"));
+    let missing = || {
+        let message = format!(
+            "there is no open or kept hold {id}: `tollgate-admin holds list` lists all; what became of one that ended \
+             is in `decision show --id {id}`"
+        );
+        CommandFailure::refused("NOT_FOUND", message)
+    };
     let found = unsettled_holds::find(&context.store, account.as_deref(), id)
         .await?
         .ok_or_else(missing)?;
@@ -164,7 +170,7 @@ async fn end_hold(
         Settled::Missing => Err(missing()),
         Settled::Mismatch => Err(CommandFailure::refused(
             "CONFLICT",
-            format!("hold {id} changed meanwhile"),
+            format!("hold {id} changed meanwhile: run the command again"),
         )),
     }
 }

@@ -74,7 +74,10 @@ impl Block {
             Changed::Done => true,
             Changed::AlreadySo => false,
             Changed::TooMany => {
-                let message = format!("{BLOCKED_MAX} ranges are blocked, which is the maximum");
+                let message = format!(
+                    "{BLOCKED_MAX} ranges are blocked, which is the maximum: unblock some, or block one range around \
+                     several (`tollgate-admin ip list`)"
+                );
                 return Err(CommandFailure::refused("CONFLICT", message));
             }
         };

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
+use store::keys::PRICES;
 use store::prices as replace_prices;
 use store::prices::tables::{self, OtherFields};
 use telemetry::error_chain;
@@ -198,9 +199,7 @@ async fn in_force(context: &CommandContext) -> Result<(PriceTable, PriceOverlay)
     let base = context.settings.prices()?;
     let stored = replace_prices::read(&context.store).await?;
     let overlay = overlay(stored.as_deref())?;
-    let table = PriceTable::merge(&base, &overlay).map_err(|error| {
-        CommandFailure::refused("STORE", format!("the imported prices: {}", error_chain(&error)))
-    })?;
+    let table = PriceTable::merge(&base, &overlay).map_err(|error| bad_overlay(&error))?;
     Ok((table, overlay))
 }
 
@@ -239,10 +238,18 @@ fn lines(entry: &ModelEntry) -> String {
 /// Returns the prices imported before.
 fn overlay(stored: Option<&str>) -> Result<PriceOverlay, CommandFailure> {
     let overlay = stored.map(PriceOverlay::from_store_text).transpose();
-    let overlay = overlay.map_err(|error| {
-        CommandFailure::refused("STORE", format!("the imported prices: {}", error_chain(&error)))
-    })?;
+    let overlay = overlay.map_err(|error| bad_overlay(&error))?;
     Ok(overlay.unwrap_or_default())
+}
+
+/// Returns the failure of imported prices that this program cannot use. Nothing but an import writes them.
+fn bad_overlay(error: &PriceError) -> CommandFailure {
+    let message = format!(
+        "the prices that were imported before (`{PRICES}` in the store) cannot be used: {}; use the release that \
+         imported them",
+        error_chain(error)
+    );
+    CommandFailure::refused("STORE", message)
 }
 
 fn read(file: &Path) -> Result<String, CommandFailure> {

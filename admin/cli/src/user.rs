@@ -17,7 +17,7 @@ use domain::timestamp::iso_from_ms;
 use secrecy::SecretString;
 use serde_json::json;
 use store::account::script as account;
-use store::account::script::UserAdded;
+use store::account::script::{USERS_MAX, UserAdded};
 use store::audit::OPERATOR;
 use store::keys::AccountKeys;
 use store::user::{User, last_logins};
@@ -159,12 +159,14 @@ async fn create(
         UserAdded::NoAccount => Err(CommandFailure::no_account(id)),
         UserAdded::EmailTaken => Err(CommandFailure::refused(
             "CONFLICT",
-            "a user of the account has that e-mail",
+            "a user of the account has that e-mail: `user reset-password` and `user set-role` change the user",
         )),
-        UserAdded::TooMany => Err(CommandFailure::refused(
-            "CONFLICT",
-            "the account has the maximum number of users",
-        )),
+        UserAdded::TooMany => {
+            let message = format!(
+                "the account has the maximum of {USERS_MAX} users: remove one (`tollgate-admin user list`, `user remove`)"
+            );
+            Err(CommandFailure::refused("CONFLICT", message))
+        }
     }
 }
 

@@ -61,7 +61,9 @@ impl FoundUser {
             (Some(one), []) => Ok(one),
             (None, _) => Err(CommandFailure::refused(
                 "NOT_FOUND",
-                format!("no user has the e-mail {email}"),
+                format!(
+                    "no user has the e-mail {email}: `tollgate-admin user list` lists the users of an account"
+                ),
             )),
             (Some(last), others) => {
                 let accounts = others.iter().chain([&last]).map(|one| one.owner.account.as_str());
