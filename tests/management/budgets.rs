@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use store::account::refused::{self, Cause, RefusedLists};
-use store::transaction::LONG_LINE;
+use store::transaction::LONG_TRANSACTION;
 
 const OPENAI_KEY: &str = "sk-test-0123456789abcdefghij";
 
@@ -371,7 +371,7 @@ async fn texts_that_stay_are_counted() {
         .command(&["HVALS", &account.keys.in_mode(Mode::Test).transactions()]);
     let beyond: usize = lines
         .iter()
-        .map(|line| line.len().saturating_sub(LONG_LINE))
+        .map(|line| line.len().saturating_sub(LONG_TRANSACTION))
         .sum();
     assert!((3_600..4_000).contains(&beyond), "{beyond}");
     assert_eq!(kept(), Some(beyond as u64));

@@ -15,7 +15,7 @@ use store::Store;
 use store::audit::long_text;
 use store::keys::{AccountKeys, IntentIndex, Series};
 use store::script::Script;
-use store::transaction::LONG_LINE;
+use store::transaction::LONG_TRANSACTION;
 use store::transit::Transit;
 use store::versions::AccountVersion;
 
@@ -127,7 +127,7 @@ impl ModelFixture {
         let own = lines
             .iter()
             .filter(|(number, _)| known.contains(number) && !self.model.is_arrival(at, **number));
-        let beyond = own.map(|(_, line)| line.len().saturating_sub(LONG_LINE) as u64);
+        let beyond = own.map(|(_, line)| line.len().saturating_sub(LONG_TRANSACTION) as u64);
         Ok(beyond.sum())
     }
 

@@ -1,7 +1,6 @@
 //! The data of a pass in memory: one row per account, one per agent or user wallet, one per escrow that holds money.
 //! Data that grows with the number of calls is summed while it is read.
 
-use super::fields::FieldValues;
 use super::kept_text::KeptText;
 use super::replay::{Fold, Replay};
 use domain::mode::Mode;
@@ -9,6 +8,7 @@ use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::call::unsettled_holds::HoldState;
 use store::keys::{Realm, USER};
+use store::record_fields::{FieldValues, RecordFields};
 
 /// An account, by its index in [`Accounts`], and a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -193,17 +193,18 @@ pub(super) struct Counters {
 impl OwnerRecord {
     /// Parses a record. Invalid numbers become `None`.
     pub(super) fn from_fields(seq: u64, fields: &FieldValues) -> Self {
-        let number = |name: &str| fields.get(name).and_then(|text| text.parse().ok());
+        let record = RecordFields(fields);
+        let number_or_zero = |name: &str| record.optional(name).map(Option::unwrap_or_default);
         Self {
             seq,
-            wallet: number("wallet_number"),
-            balance: number("balance"),
-            pending: fields.get("pending").map_or(Some(0), |text| text.parse().ok()),
+            wallet: record.number("wallet_number"),
+            balance: record.number("balance"),
+            pending: number_or_zero("pending"),
             slots: fields
                 .keys()
                 .filter_map(|name| name.strip_prefix('s')?.parse().ok())
                 .collect(),
-            held: fields.get("held").map_or(Some(0), |text| text.parse().ok()),
+            held: number_or_zero("held"),
             counters: Counters::from_fields(fields),
         }
     }

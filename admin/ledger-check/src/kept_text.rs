@@ -1,14 +1,12 @@
 //! The counter of the text that stays in agents' rows and in the transactions that an account caused, by which the
 //! guard of a nearly full store judges it (decision D71): it is the sum of these texts.
 
-use super::fields::FieldValues;
 use domain::mode::Mode;
 use store::account::ModeField;
-use store::provider_key::FIELDS_BYTES;
-use store::transaction::{LONG_LINE, Transaction, TransactionType};
-
-/// The prefix of the fields with sealed provider keys.
-const SEALED: &str = "pk_sealed:";
+use store::keys::is_provider_key_sealed_field;
+use store::provider_key::KEY_BYTES;
+use store::record_fields::{FieldValues, RecordFields};
+use store::transaction::{LONG_TRANSACTION, Transaction, TransactionType};
 
 /// The counter of one account and mode, and the sum of the texts.
 #[derive(Debug, Default)]
@@ -26,7 +24,7 @@ impl KeptText {
     /// Reads the counter of an account's record.
     pub(super) fn new(record: &FieldValues, mode: Mode, last: u64) -> Self {
         Self {
-            says: record.get(&ModeField::KeptText.name(mode)).cloned(),
+            says: RecordFields(record).text(&ModeField::KeptText.name(mode)),
             last,
             ..Self::default()
         }
@@ -34,9 +32,9 @@ impl KeptText {
 
     /// Adds the texts of an agent.
     pub(super) fn add_agent(&mut self, row: &FieldValues) {
-        let description = row.get("description").map_or(0, |text| text.len() as u64);
-        let keys = row.iter().filter(|(name, _)| name.starts_with(SEALED));
-        let keys = keys.map(|(_, sealed)| FIELDS_BYTES + sealed.len() as u64);
+        let description = RecordFields(row).length("description");
+        let keys = row.iter().filter(|(name, _)| is_provider_key_sealed_field(name));
+        let keys = keys.map(|(_, sealed)| KEY_BYTES + sealed.len() as u64);
         self.sum += description + keys.sum::<u64>();
     }
 
@@ -48,7 +46,7 @@ impl KeptText {
         transaction: &Transaction,
         is_own: impl FnOnce(u64) -> bool,
     ) {
-        let beyond = line.len().saturating_sub(LONG_LINE) as u64;
+        let beyond = line.len().saturating_sub(LONG_TRANSACTION) as u64;
         if beyond == 0 || number > self.last {
             return;
         }
@@ -70,7 +68,7 @@ mod tests {
     use super::*;
 
     fn line(kind: TransactionType, counterparty: &str) -> (String, Transaction) {
-        let memo = "x".repeat(LONG_LINE);
+        let memo = "x".repeat(LONG_TRANSACTION);
         let tail = format!(r#"{{"c":"{counterparty}","m":"{memo}"}}"#);
         let line = format!("5 9 {}2 7 txn_1 {} ann - USD {tail}", kind.sign(), kind.as_str());
         let transaction = Transaction::parse(&line).unwrap();
@@ -86,7 +84,7 @@ mod tests {
             };
             let (line, transaction) = line(kind, counterparty);
             text.add_line((number, &line), &transaction, |wallet| wallet == 7);
-            let beyond = (line.len() - LONG_LINE) as u64;
+            let beyond = (line.len() - LONG_TRANSACTION) as u64;
             assert!(text.sum == 0 || text.sum == beyond);
             (text.sum > 0, text.is_undecided)
         };
@@ -113,6 +111,6 @@ mod tests {
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut text = KeptText::default();
         text.add_agent(&fields.into());
-        assert_eq!(text.sum, 5 + FIELDS_BYTES + 4);
+        assert_eq!(text.sum, 5 + KEY_BYTES + 4);
     }
 }

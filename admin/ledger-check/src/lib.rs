@@ -17,7 +17,6 @@ mod counters;
 mod drive;
 mod emails;
 mod escrow_wallets;
-mod fields;
 mod held;
 mod hold_indexes;
 mod kept_text;

@@ -5,7 +5,6 @@ use super::book::{AccountMode, Accounts, Noted, Owner, RealmPage};
 use super::drive::BATCH;
 use super::emails::Emails;
 use super::escrow_wallets::EscrowWallets;
-use super::fields::FieldValues;
 use super::names::CollectedNames;
 use super::pending::PendingChecks;
 use super::reconcile::{
@@ -19,6 +18,7 @@ use archive::Archive;
 use domain::mode::Mode;
 use domain::period::Period;
 use std::collections::HashSet;
+use store::record_fields::FieldValues;
 use store::{Store, StoreError, server_clock};
 
 /// Called periodically with the number of records read so far.

@@ -6,7 +6,6 @@
 
 use super::book::AccountMode;
 use super::drive::{BATCH, Job, drive};
-use super::fields::FieldValues;
 use super::pass::Pass;
 use super::violation::Invariant;
 use domain::entry::Entry;
@@ -15,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::StoreError;
 use store::keys::USER;
 use store::read::Read;
+use store::record_fields::FieldValues;
 
 /// The limits that an agent has from its policy, and the fields of the policy's record.
 const LIMITS: [(&str, &str); 7] = [

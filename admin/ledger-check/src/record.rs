@@ -1,7 +1,6 @@
 //! The records that the scan reads immediately: intents, escrows, deposits, runs and holds.
 
 use super::book::{AccountMode, HeldEscrow, OwnerHold};
-use super::fields::FieldValues;
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
 use super::scan::FoundRecord;
@@ -10,9 +9,11 @@ use domain::intent::{IntentKind, IntentState};
 use store::call::hold::Hold;
 use store::call::unsettled_holds::HoldState;
 use store::deposit::{Deposit, DepositState};
+use store::escrow::EscrowStatus;
 use store::intent::{IntentRecord, is_claim};
 use store::keys::Bucket;
 use store::read::Answers;
+use store::record_fields::{FieldValues, RecordFields};
 
 impl Pass<'_> {
     pub(super) fn record(&mut self, record: FoundRecord, mut answers: Answers) {
@@ -169,9 +170,9 @@ impl Pass<'_> {
     }
 
     fn escrow(&mut self, account_mode: AccountMode, number: u64, key: &str, fields: &FieldValues) {
-        let to_account = fields.get("to_account").map(String::as_str);
+        let to_account = RecordFields(fields).get("to_account");
         self.named_escrow(account_mode, number, to_account);
-        let Some(escrow) = Facts::read(number, fields) else {
+        let Some(escrow) = EscrowFields::parse(number, fields) else {
             return self.add_violation(Invariant::EscrowState, &[key], "the record is malformed");
         };
         let (number_text, amount) = (number.to_string(), escrow.amount.to_string());
@@ -257,7 +258,7 @@ impl Pass<'_> {
 }
 
 /// The compared fields of an escrow's record.
-pub(super) struct Facts<'a> {
+pub(super) struct EscrowFields<'a> {
     status: &'a str,
     amount: u64,
     pub(super) from: &'a str,
@@ -271,24 +272,23 @@ pub(super) struct Facts<'a> {
     winner: Option<(&'a str, &'a str)>,
 }
 
-impl<'a> Facts<'a> {
-    /// Returns `None` if the fields are not a valid record of escrow `number`.
-    fn read(number: u64, fields: &'a FieldValues) -> Option<Self> {
-        let get = |name: &str| fields.get(name).map(String::as_str);
-        let at = |name: &str| get(name).map(str::parse).transpose().ok();
-        let facts = Self {
-            status: get("status")?,
-            amount: get("amount")?.parse().ok()?,
-            from: get("from")?,
-            from_owner: get("from_owner")?,
-            to: get("to")?,
-            to_account: get("to_account")?,
-            to_owner: get("to_owner")?,
-            funded_at: at("funded_at")?,
-            resolved_at: at("resolved_at")?,
-            winner: get("winner").zip(get("winner_account")),
+impl<'a> EscrowFields<'a> {
+    /// Parses the fields; `None` if they are not a valid record of escrow `number`.
+    fn parse(number: u64, fields: &'a FieldValues) -> Option<Self> {
+        let record = RecordFields(fields);
+        let escrow = Self {
+            status: record.get("status")?,
+            amount: record.number("amount")?,
+            from: record.get("from")?,
+            from_owner: record.get("from_owner")?,
+            to: record.get("to")?,
+            to_account: record.get("to_account")?,
+            to_owner: record.get("to_owner")?,
+            funded_at: record.optional("funded_at")?,
+            resolved_at: record.optional("resolved_at")?,
+            winner: record.get("winner").zip(record.get("winner_account")),
         };
-        let known = store::escrow::EscrowStatus::parse(facts.status).is_some();
-        (known && get("id")?.parse() == Ok(number)).then_some(facts)
+        let is_known = EscrowStatus::parse(escrow.status).is_some();
+        (is_known && record.number("id") == Some(number)).then_some(escrow)
     }
 }

@@ -3,7 +3,6 @@
 use super::book::{AccountMode, Accounts, OwnerRecord};
 use super::counters::{add_month, below, month_differs};
 use super::drive::{Job, drive, read_values};
-use super::fields::FieldValues;
 use super::kept_text::KeptText;
 use super::pass::Pass;
 use super::pending::PendingCheck;
@@ -12,6 +11,7 @@ use super::violation::Invariant;
 use domain::mode::Mode;
 use store::keys::{Realm, USER, closed_holder};
 use store::read::Read;
+use store::record_fields::{FieldValues, RecordFields};
 use store::{StoreError, server_clock};
 
 /// Maximum number of attempts to read a record between two transactions of its account, with many others in one round
@@ -56,8 +56,8 @@ impl Pass<'_> {
             let record = answers.read::<FieldValues>().unwrap_or_default();
             for mode in Mode::ALL {
                 let number = |name: &str| {
-                    let text = record.get(&format!("{mode}_{name}"));
-                    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+                    let field = format!("{mode}_{name}");
+                    RecordFields(&record).number(&field).unwrap_or(0)
                 };
                 let page = self.page(AccountMode { mode, ..account_mode });
                 (page.last, page.audit_seq) = (number("txn_seq"), number("audit_seq"));
@@ -160,10 +160,11 @@ impl Pass<'_> {
                 Some((account_mode, owner))
             }
             WalletRecord::Closed(account_mode, number) => {
-                let owner = fields.get("agent").cloned().unwrap_or_default();
-                let balance = fields.get("balance").and_then(|text| text.parse().ok());
+                let record = RecordFields(fields);
+                let owner = record.text("agent").unwrap_or_default();
+                let balance = record.number("balance");
                 let holder = closed_holder(number);
-                let id = fields.get("wallet").map_or("", String::as_str);
+                let id = record.get("wallet").unwrap_or_default();
                 self.named_wallet(account_mode, &owner, (number, id));
                 let replay = Replay::new(owner, holder, key, seq, balance);
                 self.add_wallet(account_mode, number, replay);
@@ -203,7 +204,7 @@ impl Pass<'_> {
     ) {
         let record = OwnerRecord::from_fields(seq, fields);
         if let Some(number) = record.wallet {
-            let id = fields.get("wallet").map_or("", String::as_str);
+            let id = RecordFields(fields).get("wallet").unwrap_or_default();
             self.named_wallet(account_mode, &owner, (number, id));
             let replay = Replay::new(owner.clone(), owner.clone(), key.clone(), seq, record.balance);
             self.add_wallet(account_mode, number, replay);
@@ -287,9 +288,9 @@ impl Pass<'_> {
                         record.slots.contains(&month),
                     )
                 });
-            let record = &self.records[account_mode.account];
-            let number = |name: String| record.get(&name).map_or(Ok(0), |text| text.parse::<i128>());
-            if (number(format!("t{month}")), number(format!("n{month}"))) == (Ok(sums.0), Ok(sums.1)) {
+            let record = RecordFields(&self.records[account_mode.account]);
+            let number = |name: String| record.optional::<i128>(&name).map(Option::unwrap_or_default);
+            if (number(format!("t{month}")), number(format!("n{month}"))) == (Some(sums.0), Some(sums.1)) {
                 continue;
             }
             self.read_month_again(account_mode).await?;

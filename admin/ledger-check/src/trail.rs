@@ -14,7 +14,6 @@ mod unreadable;
 
 use super::book::{AccountMode, OwnerRecord};
 use super::drive::{BATCH, Job, drive};
-use super::fields::FieldValues;
 use super::pass::Pass;
 use super::transactions::last_to_read;
 use super::violation::Invariant;
@@ -29,6 +28,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use store::account::ModeField;
 use store::keys::USER;
 use store::read::{Answers, Read};
+use store::record_fields::{FieldValues, RecordFields};
 use store::transaction::Transaction;
 use store::{StoreError, server_clock};
 
@@ -103,7 +103,7 @@ impl Pass<'_> {
         let size = Read::hash_length(bucket, realm.transactions());
         let mut answers = self.store.many(&[Read::hash(bucket, key), size]).await?;
         let record = answers.read::<FieldValues>().unwrap_or_default();
-        let number = |name: &str| record.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let number = |name: &str| RecordFields(&record).number(name).unwrap_or(0);
         let size = answers.read::<u64>().unwrap_or(0);
         reading.lines.last = last_to_read(number(&format!("{}_txn_seq", account_mode.mode)), size);
         reading.cut = number(&ModeField::AuditSeq.name(account_mode.mode));

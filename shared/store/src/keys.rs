@@ -360,9 +360,17 @@ pub fn provider_key_created_field(provider: &str) -> String {
     joined(["pk_created:"], [provider])
 }
 
+/// Prefix of the names of [`provider_key_sealed_field`]; the rest is the provider.
+const PROVIDER_KEY_SEALED_PREFIX: &str = "pk_sealed:";
+
 /// Returns the field of an agent with its sealed key for `provider`.
 pub fn provider_key_sealed_field(provider: &str) -> String {
-    joined(["pk_sealed:"], [provider])
+    joined([PROVIDER_KEY_SEALED_PREFIX], [provider])
+}
+
+/// Returns whether a field of an agent's row is a [`provider_key_sealed_field`].
+pub fn is_provider_key_sealed_field(field: &str) -> bool {
+    field.starts_with(PROVIDER_KEY_SEALED_PREFIX)
 }
 
 #[cfg(test)]

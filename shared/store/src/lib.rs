@@ -39,7 +39,7 @@ pub mod policy;
 pub mod prices;
 pub mod provider_key;
 pub mod read;
-mod record_fields;
+pub mod record_fields;
 pub mod request_limits;
 pub mod run;
 pub mod sanity;

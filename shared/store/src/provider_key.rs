@@ -27,7 +27,7 @@ pub const PROVIDERS_MAX: usize = 32;
 
 /// What a provider key takes in an agent's row beside its sealed text, in bytes. Equals `KEY_BYTES` in
 /// `kept_text.lua`.
-pub const FIELDS_BYTES: u64 = 400;
+pub const KEY_BYTES: u64 = 400;
 
 /// Arguments of a new provider key.
 #[derive(Debug)]
@@ -96,11 +96,11 @@ impl NewProviderKey<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::FIELDS_BYTES;
+    use super::KEY_BYTES;
 
     #[test]
     fn the_scripts_count_the_same_bytes() {
         let source = include_str!("script/kept_text.lua");
-        assert!(source.contains(&format!("local KEY_BYTES = {FIELDS_BYTES}\n")));
+        assert!(source.contains(&format!("local KEY_BYTES = {KEY_BYTES}\n")));
     }
 }

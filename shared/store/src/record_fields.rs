@@ -1,12 +1,15 @@
-//! Reads the fields of a record.
+//! The fields of a record, as `HGETALL` returns them, and how they are read.
 
 use domain::money::Nanos;
 use std::collections::HashMap;
 use std::str::FromStr;
 
-/// The fields of a record. Every method returns `None` for a malformed field.
-#[derive(Clone, Copy)]
-pub(crate) struct RecordFields<'a>(pub &'a HashMap<String, String>);
+/// The values of a record, by the names of their fields.
+pub type FieldValues = HashMap<String, String>;
+
+/// Reads the fields of a record. Every method returns `None` for a malformed field.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordFields<'a>(pub &'a FieldValues);
 
 impl<'a> RecordFields<'a> {
     /// Returns a field; `None` if the record does not have it.
@@ -22,6 +25,11 @@ impl<'a> RecordFields<'a> {
     /// Parses a field that every such record has.
     pub fn number<T: FromStr>(self, name: &str) -> Option<T> {
         self.get(name)?.parse().ok()
+    }
+
+    /// Returns the length of a field in bytes; 0 if the record does not have it.
+    pub fn length(self, name: &str) -> u64 {
+        self.get(name).map_or(0, |text| text.len() as u64)
     }
 
     /// Parses an amount that every such record has.

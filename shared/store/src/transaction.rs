@@ -9,7 +9,7 @@ pub mod list;
 
 /// The length in bytes of a line that the common size of a transaction stands for. Equals `LONG_TRANSACTION` in
 /// `money.lua`.
-pub const LONG_LINE: usize = 256;
+pub const LONG_TRANSACTION: usize = 256;
 
 domain::words! {
     /// Cause of a transaction, which determines whether it is a credit or a debit.
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn the_script_counts_by_the_same_length() {
         let source = include_str!("script/money.lua");
-        assert!(source.contains(&format!("local LONG_TRANSACTION = {LONG_LINE}\n")));
+        assert!(source.contains(&format!("local LONG_TRANSACTION = {LONG_TRANSACTION}\n")));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use domain::mode::Mode;
 use domain::number::Number;
 use std::collections::{BTreeMap, BTreeSet};
 use store::keys::{self as names, Bucket, Series, USER, closed_holder};
-use store::provider_key::FIELDS_BYTES;
+use store::provider_key::KEY_BYTES;
 use store::transaction::{NewTransaction, TransactionText};
 
 /// The sealed text of every provider key.
@@ -140,7 +140,7 @@ impl Model {
             let sealed = side.agents.values().filter(|agent| agent.provider_key);
             let kept_text = self.kept_texts[at] as usize
                 + described.count() * DESCRIPTION.len()
-                + sealed.count() * (SEALED.len() + FIELDS_BYTES as usize);
+                + sealed.count() * (SEALED.len() + KEY_BYTES as usize);
             set(format!("{mode}_kept_text"), kept_text);
             set(format!("{mode}_intent_seq"), side.last_place);
         }

@@ -5,7 +5,7 @@ use crate::book::AccountMode;
 use crate::drive::{Job, drive};
 use crate::names::place_read;
 use crate::pass::Pass;
-use crate::record::Facts;
+use crate::record::EscrowFields;
 use crate::violation::Invariant;
 use domain::number::Number;
 use store::StoreError;
@@ -16,7 +16,12 @@ const UNCONFIRMED_MAX: usize = 10_000;
 
 impl Pass<'_> {
     /// Collects the wallets of an escrow that `account_mode` pays.
-    pub(crate) fn wallets_of_escrow(&mut self, account_mode: AccountMode, key: &str, escrow: &Facts<'_>) {
+    pub(crate) fn wallets_of_escrow(
+        &mut self,
+        account_mode: AccountMode,
+        key: &str,
+        escrow: &EscrowFields<'_>,
+    ) {
         let payer = self.accounts.id(account_mode);
         for (field, number, account, owner) in [
             ("from", escrow.from, payer, escrow.from_owner),

@@ -3,12 +3,12 @@
 use super::{PassTexts, RECENT_MS, RecentEscrow, TextSum, differs};
 use crate::book::AccountMode;
 use crate::drive::{Job, drive};
-use crate::fields::FieldValues;
 use crate::pass::Pass;
 use crate::violation::Invariant;
 use store::account::ModeField;
 use store::keys::Realm;
 use store::read::Read;
+use store::record_fields::{FieldValues, RecordFields};
 use store::{StoreError, server_clock};
 
 impl Pass<'_> {
@@ -49,26 +49,25 @@ impl Pass<'_> {
 
     /// Adds the text of an intent. Records of transfers and deposits have no number, and count elsewhere.
     pub(crate) fn add_text_of_intent(&mut self, account_mode: AccountMode, fields: &FieldValues) {
-        let seq = fields.get("seq").and_then(|text| text.parse::<u64>().ok());
+        let record = RecordFields(fields);
+        let seq = record.number::<u64>("seq");
         if let (Some(seq), Some(sum)) = (seq, self.texts.sum(account_mode))
             && seq <= sum.last
         {
-            sum.sum += ["request", "note"]
-                .map(|name| length(fields, name))
-                .iter()
-                .sum::<u64>();
+            sum.sum += record.length("request") + record.length("note");
         }
     }
 
     /// Adds the text of an escrow.
     pub(crate) fn add_text_of_escrow(&mut self, account_mode: AccountMode, fields: &FieldValues) {
-        let bytes = length(fields, "conditions");
-        let created_ms = fields.get("created_at").and_then(|text| text.parse::<u64>().ok());
-        match fields.get("intent") {
+        let record = RecordFields(fields);
+        let bytes = record.length("conditions");
+        let created_ms = record.number::<u64>("created_at");
+        match record.text("intent") {
             Some(intent) if created_ms.is_some_and(|ms| ms + RECENT_MS > self.texts.read_ms) => {
                 self.texts.recent.push(RecentEscrow {
                     account_mode,
-                    intent: intent.clone(),
+                    intent,
                     bytes,
                 });
             }
@@ -134,8 +133,4 @@ fn counter(realm: &Realm) -> String {
 
 fn segments(realm: &Realm) -> Read {
     Read::list_length(realm.bucket(), realm.intent_segments())
-}
-
-fn length(fields: &FieldValues, name: &str) -> u64 {
-    fields.get(name).map_or(0, |text| text.len() as u64)
 }

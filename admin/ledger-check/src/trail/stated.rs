@@ -2,12 +2,12 @@
 
 use super::records::{MADE, RecordInTrail, RecordKind, of_deposit, of_escrow, of_intent};
 use crate::book::AccountMode;
-use crate::fields::FieldValues;
 use crate::pass::Pass;
 use crate::reconcile::{Comparison, Side};
 use domain::intent::IntentKind;
 use store::deposit::{Deposit, DepositState};
 use store::intent::IntentRecord;
+use store::record_fields::{FieldValues, RecordFields};
 
 impl Pass<'_> {
     /// Adds a record to its comparison with the trail: that of entry `seq`, or of the store if `None`.
@@ -78,12 +78,14 @@ impl Pass<'_> {
         if !self.with_trail {
             return;
         }
-        let get = |name: &str| fields.get(name).map_or("", String::as_str);
-        let wallet = |name: &str| get(name).parse().unwrap_or(0);
-        let amount = wallet("amount");
-        let mut steps = vec![of_escrow(MADE, amount, Some((wallet("from"), wallet("to"))))];
-        let status = get("status");
-        let was_disputed = status == "refunded" || get("winner_kind") == IntentKind::EscrowDispute.as_str();
+        let record = RecordFields(fields);
+        let number_or_zero = |name: &str| record.number(name).unwrap_or(0);
+        let amount = number_or_zero("amount");
+        let wallets = (number_or_zero("from"), number_or_zero("to"));
+        let mut steps = vec![of_escrow(MADE, amount, Some(wallets))];
+        let status = record.get("status").unwrap_or_default();
+        let was_disputed =
+            status == "refunded" || record.get("winner_kind") == Some(IntentKind::EscrowDispute.as_str());
         if was_disputed && status != "disputed" {
             steps.push(of_escrow("disputed", amount, None));
         }

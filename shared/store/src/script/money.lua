@@ -3,7 +3,7 @@
 -- A leg is four keys in a row: the wallet, and the lists of transactions of its type, of its owner, and of both.
 local BALANCE_USD_MAX, NANOS = 9000000000, 1000000000 -- balances are int64
 -- The length of a line that the common size of a transaction stands for. What is beyond it is kept text. Equals
--- LONG_LINE in transaction.rs.
+-- LONG_TRANSACTION in transaction.rs.
 local LONG_TRANSACTION = 256
 
 -- Returns whether a wallet can hold all three amounts, exactly: as one number they would be rounded beyond 2^53.

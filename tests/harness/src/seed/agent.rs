@@ -16,7 +16,7 @@ use store::call::authorize::{Authorize, AuthorizeOutcome, Charge, KnownAccount};
 use store::call::hold::HoldName;
 use store::keys;
 use store::lookup::VirtualKeyOwner;
-use store::provider_key::FIELDS_BYTES;
+use store::provider_key::KEY_BYTES;
 
 /// The provider key of an agent that is [ready](SeedAgent::ready).
 pub const PROVIDER_KEY: &str = "sk-test-provider-key";
@@ -148,7 +148,7 @@ impl SeedAgent {
             .command(length.arg(self.key()).arg(&sealed_field))
             .await;
         let before: i64 = before.expect("a length");
-        let added = if before == 0 { FIELDS_BYTES as i64 } else { -before };
+        let added = if before == 0 { KEY_BYTES as i64 } else { -before };
         let mut count = redis::cmd("HINCRBY");
         count.arg(self.account.keys.record()).arg("live_kept_text");
         seed.run(count.arg(added + sealed.len() as i64)).await;
