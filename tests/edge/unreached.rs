@@ -17,10 +17,11 @@ async fn logged(base_url: &str, stage: &str, address: &str) -> String {
     refused(&reply, 502, "upstream_unreachable");
     let line = eventually("a line of the log", SOON, async || {
         let logs = fixture.edge.logs();
-        let lines = logs
+        let mut lines = logs
             .lines()
+            .rev()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        lines.filter(|line| line["upstream.stage"] == stage).last()
+        lines.find(|line| line["upstream.stage"] == stage)
     })
     .await;
     assert_eq!(line["upstream.name"], "openai", "{line}");
