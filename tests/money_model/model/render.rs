@@ -155,6 +155,11 @@ impl Model {
         }
         for at in [at, at + 1] {
             record.extend(self.sides[at].strictest(mode(at).as_str()));
+            if !self.sides[at].closed.is_empty() {
+                // It has counted the text of an agent that was deleted.
+                let kept_text = record.entry(format!("{}_kept_text", mode(at)));
+                kept_text.or_insert_with(|| "0".to_owned());
+            }
             let kept = self.sides[at].refusals;
             record.extend(kept.map(|(span, this, before)| {
                 (
