@@ -1,5 +1,5 @@
-//! The documents can be followed and read: links and anchors lead somewhere, decisions that are cited are written down,
-//! and lines are no longer than an editor is wide.
+//! The documents can be followed and read: links and anchors lead somewhere, decisions and sections that are cited are
+//! there, and lines are no longer than an editor is wide.
 
 use crate::documents::documents;
 use crate::files::{all_below, path, text};
@@ -162,6 +162,102 @@ fn every_decision_that_is_cited_is_written_down() {
     }
     assert!(seen > 300, "{seen}");
     assert!(missing.is_empty(), "not in {DECISIONS}: {missing:#?}");
+}
+
+/// A text without its line breaks, and without the signs of comments at the beginnings of lines.
+fn unbroken(text: &str) -> String {
+    let signs = ['/', '!', '#', '-', '*', ' '];
+    let lines = text.lines().map(|line| line.trim_start_matches(signs).trim_end());
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+/// The documents that a text names with a section: `docs/a.md, Section` or `docs/a.md#section`. Each with the text from
+/// the section on.
+fn cited_sections(text: &str) -> Vec<(&str, &str)> {
+    let is_of_path = |letter: char| letter.is_ascii_alphanumeric() || ['_', '-', '.', '/'].contains(&letter);
+    let ends = text.match_indices(".md").map(|(at, end)| at + end.len());
+    let named = ends.filter_map(|end| {
+        let start = text[..end]
+            .rfind(|letter| !is_of_path(letter))
+            .map_or(0, |at| at + 1);
+        let (document, rest) = (&text[start..end], &text[end..]);
+        let begins = |sign: &str, is_section: fn(char) -> bool| {
+            rest.strip_prefix(sign)
+                .is_some_and(|rest| rest.starts_with(is_section))
+        };
+        let is_named = begins("#", char::is_alphanumeric) || begins(", ", char::is_uppercase);
+        (is_named && path(document).is_file()).then_some((document, rest))
+    });
+    named.collect()
+}
+
+/// Returns whether a document has the section that `citation` begins with, in one of the two forms.
+fn has_section(document: &str, citation: &str) -> bool {
+    if let Some(anchor) = citation.strip_prefix('#') {
+        let is_of_anchor = |letter: char| letter.is_alphanumeric() || ['-', '_'].contains(&letter);
+        let end = anchor.find(|letter| !is_of_anchor(letter));
+        return anchors(&text(document)).contains(&anchor[..end.unwrap_or(anchor.len())]);
+    }
+    let section = citation.trim_start_matches([',', ' ']);
+    let document = text(document);
+    let headings = prose(&document).into_iter().filter_map(|(_, line)| {
+        let title = line.trim_start_matches('#');
+        (title.len() < line.len()).then(|| shown(title).trim().to_owned())
+    });
+    // A longer heading that begins alike is another one.
+    let ends = |rest: &str| !rest.starts_with(char::is_alphanumeric);
+    headings
+        .filter(|title| !title.is_empty())
+        .any(|title| section.strip_prefix(&*title).is_some_and(ends))
+}
+
+#[test]
+fn every_section_that_is_cited_is_there() {
+    let sources = SOURCES.iter().flat_map(|folder| all_below(folder));
+    let sources = sources.filter(|file| !OTHER_CODE.iter().any(|other| file.contains(other)));
+    let mut missing = BTreeSet::new();
+    let mut seen = 0;
+    for file in sources.chain(documents()) {
+        if file == file!() {
+            continue;
+        }
+        let Ok(text) = std::fs::read_to_string(path(&file)) else {
+            // Pictures and packed files.
+            continue;
+        };
+        for (document, citation) in cited_sections(&unbroken(&text)) {
+            seen += 1;
+            if !has_section(document, citation) {
+                let citation: String = citation.chars().take(60).collect();
+                missing.insert(format!("{file}: {document}{citation}"));
+            }
+        }
+    }
+    assert!(seen > 60, "{seen}");
+    assert!(missing.is_empty(), "no such section: {missing:#?}");
+}
+
+#[test]
+fn cited_sections_are_judged() {
+    let text = unbroken(
+        "/// See (docs/guides/runbook.md,\n/// TollgateStoreClock), docs/no.md, X, docs/README.md, or",
+    );
+    let found = [(
+        "docs/guides/runbook.md",
+        ", TollgateStoreClock), docs/no.md, X, docs/README.md, or",
+    )];
+    assert_eq!(cited_sections(&text), found);
+    let runbook = "docs/guides/runbook.md";
+    for (citation, is_there) in [
+        (", TollgateStoreClock).", true),
+        ("#tollgatestoreclock).", true),
+        (", TollgateStoreClocks", false),
+        (", TollgateStore", false),
+        ("#tollgatestore", false),
+        (", No such section", false),
+    ] {
+        assert_eq!(has_section(runbook, citation), is_there, "{citation}");
+    }
 }
 
 #[test]
