@@ -1,7 +1,7 @@
 //! A caller of the measured calls.
 
 use harness::{CapPolicy, SeedAgent};
-use store::call::authorize::KnownAccount;
+use store::call::authorize::AccountView;
 
 /// Name of the plan, whose limits come with each call.
 pub const PLAN: &str = "bench";
@@ -15,7 +15,7 @@ pub struct Actor {
     /// Its run; empty if its calls name none.
     pub run: String,
     /// Its view of the account.
-    pub view: KnownAccount,
+    pub view: AccountView,
 }
 
 impl Actor {
@@ -28,7 +28,7 @@ impl Actor {
             agent: agent.id.clone(),
             key_id: agent.virtual_key_with_id().await.0,
             run: format!("run-of-{}", agent.id),
-            view: KnownAccount {
+            view: AccountView {
                 generation: 1,
                 version: 1,
                 plan: PLAN.to_owned(),

@@ -5,12 +5,12 @@ use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 use std::convert::Infallible;
 use std::sync::Arc;
-use store::call::authorize::KnownAccount;
+use store::call::authorize::AccountView;
 
 /// Accounts in the cache.
 const VIEWS_MAX: usize = 100_000;
 
-pub struct AccountViews(Cache<String, Arc<Mutex<KnownAccount>>>);
+pub struct AccountViews(Cache<String, Arc<Mutex<AccountView>>>);
 
 impl Default for AccountViews {
     fn default() -> Self {
@@ -20,15 +20,15 @@ impl Default for AccountViews {
 
 impl AccountViews {
     /// Returns the newest view seen of an account; the default view, with an empty plan name, if none was seen.
-    pub fn get(&self, account: &str) -> KnownAccount {
+    pub fn get(&self, account: &str) -> AccountView {
         match self.0.get(account) {
             Some(view) => view.lock().clone(),
-            None => KnownAccount::default(),
+            None => AccountView::default(),
         }
     }
 
     /// Records a view, unless a newer one was recorded meanwhile.
-    pub fn record(&self, account: &str, seen: &KnownAccount) {
+    pub fn record(&self, account: &str, seen: &AccountView) {
         let first = || Ok::<_, Infallible>(Arc::new(Mutex::new(seen.clone())));
         let Ok(view) = self.0.get_or_insert_with(account, first);
         let mut view = view.lock();
@@ -50,12 +50,12 @@ mod tests {
     #[test]
     fn an_older_view_does_not_replace_a_newer_one() {
         let views = AccountViews::default();
-        let view = |generation, version, plan: &str| KnownAccount {
+        let view = |generation, version, plan: &str| AccountView {
             generation,
             version,
             plan: plan.to_owned(),
         };
-        assert_eq!(views.get("acct_1"), KnownAccount::default());
+        assert_eq!(views.get("acct_1"), AccountView::default());
         for (seen, plan) in [
             (view(1, 5, "a"), "a"),
             (view(1, 4, "b"), "a"),
@@ -67,7 +67,7 @@ mod tests {
             views.record("acct_1", &seen);
             assert_eq!(views.get("acct_1").plan, plan, "{seen:?}");
         }
-        assert_eq!(views.get("acct_2"), KnownAccount::default());
+        assert_eq!(views.get("acct_2"), AccountView::default());
         assert_eq!(views.len(), 1);
     }
 }

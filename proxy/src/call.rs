@@ -34,10 +34,10 @@ pub mod settle;
 pub mod stream;
 
 use crate::admission::RequestAdmission;
-use crate::kept_request::{KeptRequest, RequestLimits};
 use crate::key_owners::known_key::KnownKey;
 use crate::large_bodies::{LargeBodies, is_large};
 use crate::metrics::Stage;
+use crate::protected_request::{ProtectedRequest, RequestLimits};
 use crate::upstream::headers::HeaderLines;
 use crate::upstream::sent_body::SentBody;
 use body::{BodyReader, BufferedBody, DeclaredLength, may_be_large};
@@ -97,10 +97,10 @@ impl CallPipeline {
         self: &Arc<Self>,
         endpoint: Endpoint,
         session: &mut ServerSession,
-        kept: &mut KeptRequest,
+        protection: &mut ProtectedRequest,
         trace: &mut RequestTrace,
     ) -> PreparedReply {
-        match self.read_and_run(endpoint, session, kept, trace).await {
+        match self.read_and_run(endpoint, session, protection, trace).await {
             Ok(reply) => reply,
             Err(rejection) => PreparedReply::from_rejection(&rejection, trace),
         }
@@ -111,7 +111,7 @@ impl CallPipeline {
         self: &Arc<Self>,
         endpoint: Endpoint,
         session: &mut ServerSession,
-        kept: &mut KeptRequest,
+        protection: &mut ProtectedRequest,
         trace: &mut RequestTrace,
     ) -> Result<PreparedReply, Rejection> {
         let credential = credential::from_headers(&session.req_header().headers)?;
@@ -125,7 +125,7 @@ impl CallPipeline {
         let looked_up = self.key_owner_lookup.key_owner(credential).await;
         let looked_up = looked_up.inspect(|known_key| trace.set_owner(&known_key.owner));
         let known_key = trace.end_stage_with(Stage::KeyOwner, looked_up)?;
-        self.keep(kept, &known_key)?;
+        self.protect(protection, &known_key)?;
         if known_key.was_recently_rejected() && may_be_large(session) {
             // Boxed: the case is rare, and this future needs more space than the one that awaits it.
             Box::pin(self.counter.reject_early(&known_key)).await?;
@@ -229,20 +229,24 @@ impl CallPipeline {
         }
     }
 
-    /// Admits a request that is not a call, such as the list of models: checks key and rate, and charges nothing.
+    /// Checks key and rate of a request that is not a call, such as the list of models, and charges nothing.
     ///
     /// # Errors
     /// 401, or a denial.
-    pub async fn admit(&self, session: &ServerSession, kept: &mut KeptRequest) -> Result<(), Rejection> {
+    pub async fn check_key_and_rate(
+        &self,
+        session: &ServerSession,
+        protection: &mut ProtectedRequest,
+    ) -> Result<(), Rejection> {
         let credential = credential::from_headers(&session.req_header().headers)?;
         let known_key = self.key_owner_lookup.key_owner(credential).await?;
-        self.keep(kept, &known_key)?;
+        self.protect(protection, &known_key)?;
         self.counter.count(&known_key).await
     }
 
-    /// Keeps a request whose key is known: its connection is not closed to make room for another one.
-    fn keep(&self, kept: &mut KeptRequest, known_key: &KnownKey) -> Result<(), Rejection> {
-        match kept.keep(&self.request_limits, &known_key.usage) {
+    /// Protects a request whose key is known: its connection is not closed to make room for another one.
+    fn protect(&self, protection: &mut ProtectedRequest, known_key: &KnownKey) -> Result<(), Rejection> {
+        match protection.protect(&self.request_limits, &known_key.usage) {
             true => Ok(()),
             false => Err(Rejection::unavailable()),
         }

@@ -25,7 +25,7 @@ mod request_filter;
 mod request_scope;
 pub mod route;
 pub mod state;
-mod unknown_limited;
+mod unknown_keys_limited;
 mod upstream_peer;
 pub mod write;
 pub mod write_buffer;

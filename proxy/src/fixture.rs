@@ -28,12 +28,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::Store;
-use store::call::authorize::{AUTHORIZE, KnownAccount};
-use store::call::hold::{AsOf, HoldName};
+use store::call::authorize::{AUTHORIZE, AccountView};
+use store::call::hold::HoldName;
 use store::command_rights::REFUSED_COMMANDS;
 use store::keys::STORE;
 use store::lookup::VirtualKeyOwner;
 use store::script::Script;
+use store::versions::AccountVersion;
 use telemetry::registrar::Registrar;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -290,7 +291,7 @@ impl Fixture {
     pub async fn with_decision(reply: StoreReaction) -> Self {
         let fixture = Self::new().await;
         assert!(fixture.health.is_trusted().await);
-        let view = KnownAccount {
+        let view = AccountView {
             generation: 1,
             version: 7,
             plan: "free".to_owned(),
@@ -411,7 +412,7 @@ impl Fixture {
             run: "r".to_owned(),
             allow_id: "allow_1".to_owned(),
         };
-        let as_of = AsOf {
+        let as_of = AccountVersion {
             generation: 1,
             version: 8,
         };

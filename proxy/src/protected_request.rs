@@ -48,16 +48,16 @@ impl RequestLimits {
     }
 }
 
-/// Keeps a request once its key is known.
+/// A request whose connection, once its key is known, is not closed for another one.
 #[derive(Debug, Default)]
-pub struct KeptRequest {
+pub struct ProtectedRequest {
     connection: Keeper,
     /// The requests of its connection, over HTTP/2.
     http2: Option<Arc<Http2Requests>>,
     permit: Option<(Permit, WithKnownKey)>,
 }
 
-impl KeptRequest {
+impl ProtectedRequest {
     /// Creates the handle of a request of a connection.
     pub const fn new(connection: Keeper, http2: Option<Arc<Http2Requests>>) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl KeptRequest {
 
     /// Records that the key is known. Returns false if the request must not be processed: its connection was closed for
     /// another one, or a limit of `limits` is reached.
-    pub fn keep(&mut self, limits: &RequestLimits, account: &Arc<AccountUsage>) -> bool {
+    pub fn protect(&mut self, limits: &RequestLimits, account: &Arc<AccountUsage>) -> bool {
         if let Some(requests) = &self.http2 {
             let Some(permit) = limits.begin(account) else {
                 return false;
@@ -89,8 +89,8 @@ mod tests {
         let limits = RequestLimits::new(4);
         let accounts = <[Arc<AccountUsage>; 4]>::default();
         let kept = |account: usize| {
-            let mut request = KeptRequest::new(Keeper::default(), Some(Arc::default()));
-            request.keep(&limits, &accounts[account]).then_some(request)
+            let mut request = ProtectedRequest::new(Keeper::default(), Some(Arc::default()));
+            request.protect(&limits, &accounts[account]).then_some(request)
         };
         let mut of_first: Vec<_> = (0..2).map(|_| kept(0).unwrap()).collect();
         assert!(kept(0).is_none());
@@ -99,7 +99,7 @@ mod tests {
         of_first.pop();
         assert!(kept(3).is_some(), "one was answered");
         assert!(kept(0).is_some(), "a refused request leaves no count");
-        let over_http1 = [(); 9].map(|()| KeptRequest::default().keep(&limits, &accounts[0]));
+        let over_http1 = [(); 9].map(|()| ProtectedRequest::default().protect(&limits, &accounts[0]));
         assert_eq!(over_http1, [true; 9]);
     }
 }

@@ -5,7 +5,7 @@ use crate::account_views::AccountViews;
 use std::sync::Arc;
 use store::Store;
 use store::account::refused::{Cause, RefusedCopy};
-use store::call::authorize::KnownAccount;
+use store::call::authorize::AccountView;
 use store::versions::AccountVersion;
 
 /// This edge's copy of the list.
@@ -37,7 +37,7 @@ impl RefusedAccounts {
         self.copy.refresh(&self.store).await;
         for (account, generation) in self.copy.lost() {
             let floor = AccountVersion::until_accepted(generation);
-            let view = KnownAccount {
+            let view = AccountView {
                 generation: floor.generation,
                 version: floor.version,
                 plan: self.views.get(&account).plan,
@@ -56,7 +56,7 @@ mod tests {
     async fn an_account_that_lost_writes_has_a_view_that_it_cannot_reach() {
         let fixture = Fixture::new().await;
         let (refused, views) = (&fixture.refused, &fixture.views);
-        let view = |generation, version| KnownAccount {
+        let view = |generation, version| AccountView {
             generation,
             version,
             plan: "free".to_owned(),

@@ -12,7 +12,7 @@ use store::escrow::{Escrow, Party};
 use store::keys::USER;
 use store::once::Once;
 use store::script::change::Scope;
-use store::wallet::script::user_wallet;
+use store::wallet::script::find_or_open_user_wallet;
 
 /// Amount of every escrow, in nano-USD.
 const AMOUNT: u64 = 1_250_000_001;
@@ -66,7 +66,9 @@ impl<S> EscrowFixture<S> {
     }
 
     async fn party(&self, account: &SeedAccount) -> Party {
-        let wallet = user_wallet(&self.store, &self.scope(account)).await.unwrap();
+        let wallet = find_or_open_user_wallet(&self.store, &self.scope(account))
+            .await
+            .unwrap();
         Party {
             account: account.id.clone(),
             owner: USER.to_owned(),

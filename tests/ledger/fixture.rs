@@ -18,11 +18,12 @@ use store::call::authorize::{Authorize, AuthorizeOutcome, Charge};
 use store::call::denial_windows::CountedDenials;
 use store::call::denial_windows::script::record;
 use store::call::extend::Extend;
-use store::call::hold::{AsOf, Hold, HoldName};
+use store::call::hold::{Hold, HoldName};
 use store::call::reap::reap;
 use store::call::settle::Settle;
 use store::call::void::void;
 use store::keys::AccountKeys;
+use store::versions::AccountVersion;
 use store::{StoreError, audit};
 
 pub const PROVIDER: &str = "openai";
@@ -313,7 +314,7 @@ impl<'a> Fixture<'a> {
         name: &HoldName,
         estimate: u64,
         cost: u64,
-        as_of: Option<AsOf>,
+        as_of: Option<AccountVersion>,
     ) -> Checked {
         self.settle_with(name, (estimate, None), cost, (as_of, None))
             .await
@@ -336,7 +337,7 @@ impl<'a> Fixture<'a> {
         name: &HoldName,
         (estimate, extension): (u64, Option<u64>),
         cost: u64,
-        (as_of, ended_by): (Option<AsOf>, Option<&EndedBy>),
+        (as_of, ended_by): (Option<AccountVersion>, Option<&EndedBy>),
     ) -> Checked {
         let settle = Settle {
             name: name.clone(),
@@ -369,11 +370,11 @@ impl<'a> Fixture<'a> {
     }
 
     pub async fn void(&mut self, name: &HoldName) -> Checked {
-        self.void_as_of(name, AsOf::default()).await
+        self.void_as_of(name, AccountVersion::default()).await
     }
 
     /// Voids; if the hold is missing, the account's version must be at least `as_of`.
-    pub async fn void_as_of(&mut self, name: &HoldName, as_of: AsOf) -> Checked {
+    pub async fn void_as_of(&mut self, name: &HoldName, as_of: AccountVersion) -> Checked {
         let from = clock::now_ms();
         let found = void(&self.scripts.store, name, as_of).await;
         let at = Window {

@@ -13,7 +13,7 @@ use domain::period::Period;
 use domain::plan::Plan;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use store::call::authorize::{KnownAccount, RUN_LIFE_MS};
+use store::call::authorize::{AccountView, RUN_LIFE_MS};
 use store::call::hold::HoldName;
 
 /// The largest sum that `authorize` lets a counter reach.
@@ -159,7 +159,7 @@ pub struct Call {
     pub name: HoldName,
     pub named: bool,
     pub key_id: String,
-    pub view: KnownAccount,
+    pub view: AccountView,
     pub plan: Plan,
     /// `None` is a probe.
     pub estimate: Option<Nanos>,
@@ -171,7 +171,7 @@ pub struct Call {
 pub struct Extension {
     pub name: HoldName,
     pub key_id: String,
-    pub view: KnownAccount,
+    pub view: AccountView,
     pub plan: Plan,
     pub from: u64,
     pub to: u64,
@@ -303,8 +303,8 @@ impl Model {
         self.agents.get(agent).and_then(|agent| agent.cap).or(self.policy)
     }
 
-    pub fn view(&self) -> KnownAccount {
-        KnownAccount {
+    pub fn view(&self) -> AccountView {
+        AccountView {
             generation: self.generation,
             version: self.version,
             plan: self.plan.clone(),

@@ -10,10 +10,10 @@ use harness::{AgentCounters, Redis};
 use std::collections::BTreeSet;
 use store::Store;
 use store::call::authorize::{Authorize, AuthorizeOutcome, Charge};
-use store::call::hold::AsOf;
 use store::call::settle::Settled;
 use store::call::void::{Voided, void};
 use store::keys::AccountKeys;
+use store::versions::AccountVersion;
 
 /// Callers at once, over several connections as several edges have them.
 const TASKS: u64 = 64;
@@ -236,7 +236,7 @@ async fn resolved_in_one_day(race: &Race) -> bool {
         let (low, high, voided) = futures::join!(
             low.execute(&keys, None, store(0)),
             high.execute(&keys, None, store(1)),
-            void(store(2), &call.name, AsOf::default())
+            void(store(2), &call.name, AccountVersion::default())
         );
         let settled = |result: Settled| matches!(result, Settled::Done);
         match (settled(low.unwrap()), settled(high.unwrap()), voided.unwrap()) {

@@ -11,7 +11,7 @@ use domain::plan::Plan;
 use harness::{Seed, SeedAgent, until};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use store::call::authorize::{Authorize, AuthorizeOutcome, AuthorizeReply, Charge, KnownAccount};
+use store::call::authorize::{AccountView, Authorize, AuthorizeOutcome, AuthorizeReply, Charge};
 use store::call::hold::HoldName;
 use store::call::reap::sweep;
 use store::{Store, StoreError};
@@ -20,7 +20,7 @@ use store::{Store, StoreError};
 struct Payer {
     agent: SeedAgent,
     key_id: String,
-    view: KnownAccount,
+    view: AccountView,
     plan: Plan,
 }
 
@@ -29,9 +29,9 @@ impl Payer {
     async fn new(seed: &Seed) -> Self {
         let agent = seed.account("enterprise").await.agent("bot");
         let (key_id, _secret) = agent.ready(open_cap()).await;
-        let view = KnownAccount {
+        let view = AccountView {
             plan: "enterprise".to_owned(),
-            ..KnownAccount::default()
+            ..AccountView::default()
         };
         Self {
             agent,

@@ -6,7 +6,7 @@ use domain::id::IdKind;
 use domain::mode::Mode;
 use domain::plan::{DEFAULT_PLANS, Plans};
 use serde_json::{Value, json};
-use store::call::authorize::{Authorize, AuthorizeOutcome, AuthorizeReply, KnownAccount};
+use store::call::authorize::{AccountView, Authorize, AuthorizeOutcome, AuthorizeReply};
 use store::call::hold::HoldName;
 use store::lookup::VirtualKeyOwner;
 use store::sanity;
@@ -24,9 +24,9 @@ async fn probe(fixture: &Fixture, secret: &str) -> Option<AuthorizeOutcome> {
         allow_id: IdKind::Allow.mint(clock::now_ms()).unwrap(),
     };
     let plans = Plans::parse(DEFAULT_PLANS).unwrap();
-    let view = KnownAccount {
+    let view = AccountView {
         plan: "builder".to_owned(),
-        ..KnownAccount::default()
+        ..AccountView::default()
     };
     let ask = Authorize {
         name: &name,
@@ -73,7 +73,7 @@ async fn a_key_from_issue_to_revocation() {
         .await
         .unwrap();
     assert_eq!(ttl, -1, "the look-up lasts");
-    assert_eq!(probe(&fixture, &secret).await, Some(AuthorizeOutcome::Admitted));
+    assert_eq!(probe(&fixture, &secret).await, Some(AuthorizeOutcome::Counted));
     let listed = success(&caller.get(path).await, 200);
     fresh(text(&listed, "/virtualKeys/0/lastUsedAt"));
     record["lastUsedAt"] = listed["virtualKeys"][0]["lastUsedAt"].clone();
@@ -131,7 +131,7 @@ async fn a_key_is_revoked_through_its_own_agent_only() {
     }
     assert_eq!(
         probe(&fixture, text(&made, "/secret")).await,
-        Some(AuthorizeOutcome::Admitted)
+        Some(AuthorizeOutcome::Counted)
     );
     let reply = caller.get("/v1/agents/none/virtual-keys").await;
     problem(&reply, 404, "NOT_FOUND");

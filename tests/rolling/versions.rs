@@ -10,12 +10,13 @@ use harness::{Answer, Cli, Nanos, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::call::authorize::{AUTHORIZE, Authorize, AuthorizeOutcome, Charge, KnownAccount};
-use store::call::hold::{AsOf, HoldName};
+use store::call::authorize::{AUTHORIZE, AccountView, Authorize, AuthorizeOutcome, Charge};
+use store::call::hold::HoldName;
 use store::call::reap::sweep;
 use store::call::settle::{SETTLE, Settle, Settled};
 use store::call::void::{VOID, Voided, void};
 use store::script::Script;
+use store::versions::AccountVersion;
 
 const OTHERS_COST: u64 = 777;
 const OTHERS_CALLS: u64 = 60;
@@ -47,7 +48,7 @@ async fn approved(fixture: &Fixture, store: &Store, estimate: u64) -> HoldName {
         model: "gpt-4o-mini",
         provider: "openai",
     };
-    let mut view = KnownAccount::default();
+    let mut view = AccountView::default();
     for _ in 0..3 {
         let authorize = Authorize {
             name: &name,
@@ -125,11 +126,15 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
         );
         let name = approved(&fixture, opens, ESTIMATE).await;
         assert_eq!(
-            void(ends, &name, AsOf::default()).await.expect("an answer"),
+            void(ends, &name, AccountVersion::default())
+                .await
+                .expect("an answer"),
             Voided::Refunded
         );
         assert_eq!(
-            void(opens, &name, AsOf::default()).await.expect("an answer"),
+            void(opens, &name, AccountVersion::default())
+                .await
+                .expect("an answer"),
             Voided::Barred
         );
     }

@@ -120,7 +120,7 @@ pub async fn create(call: Call) -> Answer {
         .text("description", TextForm::Lines, DESCRIPTION_MAX)?
         .value();
     let id = IdKind::Agent.mint(now_ms())?;
-    make(&call, &id, &name, kind.as_deref(), description.as_deref()).await?;
+    create_agent(&call, &id, &name, kind.as_deref(), description.as_deref()).await?;
     show(&call, &id).await
 }
 
@@ -128,7 +128,7 @@ pub async fn create(call: Call) -> Answer {
 ///
 /// # Errors
 /// 403 `TIER_LIMIT`, 409 if it already has a wallet, 503.
-pub(super) async fn make(
+pub(super) async fn create_agent(
     call: &Call,
     id: &str,
     name: &str,

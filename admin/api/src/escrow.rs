@@ -8,7 +8,7 @@ mod answer;
 mod view;
 
 use super::calls::filter::value;
-use super::once::{IntentId, RequestIdentity, earlier};
+use super::once::{RequestIdentity, ResolvedKey, earlier};
 use super::spend::require_harmless;
 use super::wallet::find::{FoundWallet, canonical, find_wallet_place, require_wallet};
 use crate::state::{ApiState, Call};
@@ -41,20 +41,23 @@ const REASON_MAX: usize = 500;
 endpoint::answer! { EscrowAnswer<'a>, escrow: view::EscrowView<'a> }
 
 /// `POST /escrow/create`
+///
+/// # Errors
+/// 400, 402 `INJECTION_DETECTED`, 403 `NOT_A_PARTY`, 404, 409 `WALLET_CLOSED`, 422, 503.
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?;
-    let intent_id = IntentId::read(&call, &body).await?;
-    intent_id.add_to(create_with_id(&call, &body, &intent_id).await)
+    let key = ResolvedKey::read(&call, &body).await?;
+    key.add_intent_id(create_with_key(&call, &body, &key).await)
 }
 
-async fn create_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+async fn create_with_key(call: &Call, body: &Fields<'_>, key: &ResolvedKey) -> Answer {
     body.require_only_with_key(&["fromWalletId", "toWalletId", "amount", "currency", "conditions"])?;
     let (from, to) = (body.wallet("fromWalletId")?, body.wallet("toWalletId")?);
     let (amount, currency) = (body.amount("amount")?, body.currency()?);
     let conditions = body.object("conditions")?.value().unwrap_or_else(|| json!({}));
     let request = json!({ "fromWalletId": canonical(&from), "toWalletId": canonical(&to),
         "amountNanos": amount.get().to_string(), "currency": currency, "conditions": conditions });
-    let RequestIdentity { once, record, .. } = intent_id.identify(call, "escrow/create", &request).await?;
+    let RequestIdentity { once, record, .. } = key.identify(call, "escrow/create", &request).await?;
     if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
@@ -77,7 +80,7 @@ async fn create_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) ->
         currency,
         conditions: &conditions,
     };
-    let (store, requester) = (&call.state.store, requester(call, &once, intent_id.at_ms));
+    let (store, requester) = (&call.state.store, requester(call, &once, key.at_ms));
     let closed = [&from, &to]
         .map(|found| found.wallet.status)
         .contains(&WalletStatus::Closed);
@@ -92,17 +95,21 @@ async fn create_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) ->
 }
 
 /// `POST /escrow/fund`
+///
+/// # Errors
+/// 400 `ESCROW_WRONG_STATE` and `INSUFFICIENT_BALANCE`, 403 `NOT_A_PARTY` and `FROZEN`, 404, 409 `WALLET_CLOSED`, 422,
+/// 503.
 pub async fn fund(call: Call) -> Answer {
     let body = call.body()?;
-    let intent_id = IntentId::read(&call, &body).await?;
-    intent_id.add_to(fund_with_id(&call, &body, &intent_id).await)
+    let key = ResolvedKey::read(&call, &body).await?;
+    key.add_intent_id(fund_with_key(&call, &body, &key).await)
 }
 
-async fn fund_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+async fn fund_with_key(call: &Call, body: &Fields<'_>, key: &ResolvedKey) -> Answer {
     body.require_only_with_key(&["escrowId"])?;
     let number = body.number("escrowId")?;
     let request = json!({ "escrowId": number.to_string() });
-    let RequestIdentity { once, record, .. } = intent_id.identify(call, "escrow/fund", &request).await?;
+    let RequestIdentity { once, record, .. } = key.identify(call, "escrow/fund", &request).await?;
     if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
@@ -110,32 +117,30 @@ async fn fund_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> A
     if escrow.payer.account != call.caller.account {
         return Err(Code::NotAParty.into());
     }
-    match script::fund(
-        &call.state.store,
-        &requester(call, &once, intent_id.at_ms),
-        &escrow,
-    )
-    .await?
-    {
+    match script::fund(&call.state.store, &requester(call, &once, key.at_ms), &escrow).await? {
         CallOutcome::Done(balance) => answer::funded(number, balance, &once.id),
         other => answer_other(call, &once, Some(number), &other).await,
     }
 }
 
 /// `POST /escrow/release`
+///
+/// # Errors
+/// 400 `ESCROW_WRONG_STATE`, 403 `NOT_A_PARTY`, 404, 409 `ESCROW_RESOLVED`, `WALLET_CLOSED` and `BALANCE_LIMIT`, 422,
+/// 503.
 pub async fn release(call: Call) -> Answer {
     let body = call.body()?;
-    let intent_id = IntentId::read(&call, &body).await?;
-    intent_id.add_to(release_with_id(&call, &body, &intent_id).await)
+    let key = ResolvedKey::read(&call, &body).await?;
+    key.add_intent_id(release_with_key(&call, &body, &key).await)
 }
 
-async fn release_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+async fn release_with_key(call: &Call, body: &Fields<'_>, key: &ResolvedKey) -> Answer {
     body.require_only_with_key(&["escrowId"])?;
     let number = body.number("escrowId")?;
     let request = json!({ "escrowId": number.to_string() });
-    decide_with_id(
+    decide_with_key(
         call,
-        intent_id,
+        key,
         ("escrow/release", &request),
         number,
         PartyDecision::Release,
@@ -144,30 +149,33 @@ async fn release_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -
 }
 
 /// `POST /escrow/dispute`
+///
+/// # Errors
+/// Those of [`release`], and 402 `INJECTION_DETECTED`.
 pub async fn dispute(call: Call) -> Answer {
     let body = call.body()?;
-    let intent_id = IntentId::read(&call, &body).await?;
-    intent_id.add_to(dispute_with_id(&call, &body, &intent_id).await)
+    let key = ResolvedKey::read(&call, &body).await?;
+    key.add_intent_id(dispute_with_key(&call, &body, &key).await)
 }
 
-async fn dispute_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+async fn dispute_with_key(call: &Call, body: &Fields<'_>, key: &ResolvedKey) -> Answer {
     body.require_only_with_key(&["escrowId", "reason"])?;
     let number = body.number("escrowId")?;
     let reason = body.text("reason", TextForm::Lines, REASON_MAX)?.value();
     let reason = reason.filter(|reason| !reason.is_empty());
     let request = json!({ "escrowId": number.to_string(), "reason": reason });
     let decision = PartyDecision::Dispute(reason.as_deref());
-    decide_with_id(call, intent_id, ("escrow/dispute", &request), number, decision).await
+    decide_with_key(call, key, ("escrow/dispute", &request), number, decision).await
 }
 
-async fn decide_with_id(
+async fn decide_with_key(
     call: &Call,
-    intent_id: &IntentId,
+    key: &ResolvedKey,
     (route, request): (&'static str, &Value),
     number: u64,
     decision: PartyDecision<'_>,
 ) -> Answer {
-    let RequestIdentity { once, record, .. } = intent_id.identify(call, route, request).await?;
+    let RequestIdentity { once, record, .. } = key.identify(call, route, request).await?;
     if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
@@ -180,7 +188,7 @@ async fn decide_with_id(
     }
     match script::decide(
         &call.state.store,
-        &requester(call, &once, intent_id.at_ms),
+        &requester(call, &once, key.at_ms),
         &escrow,
         decision,
     )

@@ -11,20 +11,21 @@ use store::intent::{IntentRecord, RequestLookup};
 use store::once::Once;
 use store::server_clock;
 
-/// The id of the record that a request has or would have, determined before the request itself is parsed (decision
-/// D75), and the time of the request.
+/// The idempotency key of a request, resolved before the request itself is parsed (decision D75): the id of the record
+/// that the request has or would have, the record with that id, and the time of the request. Without a key the id is a
+/// new one.
 #[derive(Debug)]
-pub(super) struct IntentId {
+pub(super) struct ResolvedKey {
     id: String,
     /// A new id, for a refusal if the idempotency key belongs to another request.
     spare_id: String,
     /// The record with this id.
     found: RequestLookup,
     /// Whether the body contains the intent's own id as idempotency key.
-    is_known: bool,
+    names_intent: bool,
     /// Whether the request has an idempotency key.
     has_key: bool,
-    /// In ms since 1970. From [`IntentId::read`] by the store's clock: timelines are hashed with it, and servers'
+    /// In ms since 1970. From [`ResolvedKey::read`] by the store's clock: timelines are hashed with it, and servers'
     /// clocks differ.
     pub(super) at_ms: u64,
 }
@@ -39,8 +40,8 @@ pub(super) struct RequestIdentity {
     pub(super) record_life: Option<Duration>,
 }
 
-impl IntentId {
-    /// Reads the idempotency key, as [`IntentId::from_key`] does, and the store's clock.
+impl ResolvedKey {
+    /// Reads the idempotency key, as [`ResolvedKey::from_key`] does, and the store's clock.
     ///
     /// # Errors
     /// 400 for a malformed key, 422 if all ids of the key are used up, 503.
@@ -62,12 +63,12 @@ impl IntentId {
         clock: impl Future<Output = Result<u64, Problem>>,
     ) -> Result<Self, Problem> {
         let key = IdempotencyKey::from_request(call.headers(), body)?;
-        let ((id, found, is_known), at_ms) = tokio::try_join!(find(call, key.as_ref()), clock)?;
+        let ((id, found, names_intent), at_ms) = tokio::try_join!(resolve(call, key.as_ref()), clock)?;
         Ok(Self {
             id,
             spare_id: spare_id.to_owned(),
             found,
-            is_known,
+            names_intent,
             has_key: key.is_some(),
             at_ms,
         })
@@ -77,7 +78,7 @@ impl IntentId {
     /// strings.
     ///
     /// # Errors
-    /// Those of [`once`](Self::once) and [`before`](Self::before).
+    /// Those of [`once`](Self::once) and [`earlier_record`](Self::earlier_record).
     pub(super) async fn identify(
         &self,
         call: &Call,
@@ -85,7 +86,7 @@ impl IntentId {
         request: &Value,
     ) -> Result<RequestIdentity, Problem> {
         let once = self.once(route, request)?;
-        let record = self.before(call, &once).await?;
+        let record = self.earlier_record(call, &once).await?;
         Ok(RequestIdentity {
             once,
             record,
@@ -115,11 +116,11 @@ impl IntentId {
     ///
     /// # Errors
     /// 503 if the record does not have the durability required for repeating an answer.
-    async fn before(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
+    async fn earlier_record(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
         let RequestLookup::Record(record) = &self.found else {
             return Ok(None);
         };
-        if self.is_known {
+        if self.names_intent {
             let live = earlier(call, once).await?;
             return Ok(Some(live.unwrap_or_else(|| (**record).clone())));
         }
@@ -130,7 +131,7 @@ impl IntentId {
     /// Adds `intent_id` to a refusal without one, since it is not stored (decision D75): the id that the intent would
     /// have had. If the idempotency key has an intent, it is of another request, since the same one is answered with
     /// it: a new id is used instead.
-    pub(super) fn add_to(&self, answer: Answer) -> Answer {
+    pub(super) fn add_intent_id(&self, answer: Answer) -> Answer {
         let has_intent = matches!(self.found, RequestLookup::Record(_));
         answer.map_err(|problem| {
             let code = problem.code();
@@ -147,7 +148,7 @@ impl IntentId {
 /// Returns the identity of a request whose refusals name no intent.
 ///
 /// # Errors
-/// Those of [`IntentId::from_key`] and [`IntentId::identify`].
+/// Those of [`ResolvedKey::from_key`] and [`ResolvedKey::identify`].
 pub(super) async fn identify(
     call: &Call,
     body: &Fields<'_>,
@@ -155,8 +156,8 @@ pub(super) async fn identify(
     request: &Value,
 ) -> Result<RequestIdentity, Problem> {
     let spare_id = IdKind::Intent.mint(now_ms())?;
-    let keyed = IntentId::from_key(call, body, &spare_id, async { Ok(now_ms()) }).await?;
-    keyed.identify(call, route, request).await
+    let key = ResolvedKey::from_key(call, body, &spare_id, async { Ok(now_ms()) }).await?;
+    key.identify(call, route, request).await
 }
 
 /// Reads the record of this request, if it was made before.
@@ -200,7 +201,10 @@ async fn require_safe(call: &Call, once: &Once) -> Result<(), Problem> {
 /// Returns the id for a key, the record with this id, and whether the key is the intent's own id. A key in the body
 /// that is the id of an intent of the account and mode refers to that intent. Any other key is mapped to an id by a
 /// keyed hash, never to that of an archived intent.
-async fn find(call: &Call, key: Option<&IdempotencyKey>) -> Result<(String, RequestLookup, bool), Problem> {
+async fn resolve(
+    call: &Call,
+    key: Option<&IdempotencyKey>,
+) -> Result<(String, RequestLookup, bool), Problem> {
     let realm = &call.realm();
     let intents = Intents::new(&call.state.store, &call.state.archive, realm.clone());
     if let Some(IdempotencyKey::Body(id)) = key
@@ -259,15 +263,15 @@ mod tests {
             fingerprint: fingerprint.to_owned(),
         };
         let once = |found: RequestLookup| {
-            let id = IntentId {
+            let key = ResolvedKey {
                 id: "int_1".to_owned(),
                 spare_id: "int_2".to_owned(),
                 found,
-                is_known: false,
+                names_intent: false,
                 has_key: true,
                 at_ms: 1,
             };
-            id.once("spend", &json!({ "amount": "1" }))
+            key.once("spend", &json!({ "amount": "1" }))
         };
         let own = once(RequestLookup::Nothing).unwrap();
         for found in [claimed(&own.fingerprint), record(&own.fingerprint)] {

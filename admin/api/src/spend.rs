@@ -12,7 +12,7 @@ pub(super) use answer::{AllowedSpend, SpendSettled, denied, settled};
 pub(super) use doc::{decided, fields, of_other_wallet};
 pub(super) use request::{SpendPlan, SpendRequest, StoredSpend};
 
-use super::once::{IntentId, RequestIdentity, require_earlier};
+use super::once::{RequestIdentity, ResolvedKey, require_earlier};
 use crate::state::{ApiState, Call};
 use answer::{pending, replay};
 use domain::id::IdKind;
@@ -38,17 +38,17 @@ const ROUTE: &str = "spend";
 /// 400, 404, 409 `BALANCE_LIMIT`, 422, 503. A denial is an answer: 400, 402 or 403 with the intent that records it.
 pub async fn spend(call: Call) -> Answer {
     let body = call.body()?;
-    let intent_id = IntentId::read(&call, &body).await?;
-    intent_id.add_to(spend_with_id(&call, &body, &intent_id).await)
+    let key = ResolvedKey::read(&call, &body).await?;
+    key.add_intent_id(spend_with_key(&call, &body, &key).await)
 }
 
-async fn spend_with_id(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+async fn spend_with_key(call: &Call, body: &Fields<'_>, key: &ResolvedKey) -> Answer {
     let request = SpendRequest::read(body)?;
-    let RequestIdentity { once, record, .. } = intent_id.identify(call, ROUTE, &request.canonical()).await?;
+    let RequestIdentity { once, record, .. } = key.identify(call, ROUTE, &request.canonical()).await?;
     if let Some(record) = record {
         return replay(&record);
     }
-    let now = intent_id.at_ms;
+    let now = key.at_ms;
     let transaction = IdKind::Transaction.mint(now)?;
     let injections = call.state.spends.injections.as_ref();
     let injection = injections.and_then(|injections| injections.find(request.texts()));

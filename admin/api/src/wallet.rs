@@ -5,7 +5,7 @@ pub(crate) mod find;
 
 pub(crate) use doc::section;
 
-use super::agent::{NAME_MAX, make, no_wallet};
+use super::agent::{NAME_MAX, create_agent, no_wallet};
 use super::wallet::find::{FoundWallet, find_wallet};
 use crate::state::{ApiState, Call};
 use domain::money::{Nanos, NanosSum};
@@ -16,7 +16,7 @@ use endpoint::{
 };
 use serde::Serialize;
 use store::wallet::Wallet;
-use store::wallet::script::user_wallet;
+use store::wallet::script::find_or_open_user_wallet;
 use store::wallet::totals::WalletTotals;
 use utoipa::ToSchema;
 
@@ -33,7 +33,7 @@ operations! {
     OF_ACCOUNT: ApiState, Management;
 
     GET "/agents/{id}/wallet", key(Read, Viewer), Both, PerDay,    get_by_agent;
-    GET "/wallet",             key(Read, Viewer), Both, PerMinute, all, Query, Confirmed;
+    GET "/wallet",             key(Read, Viewer), Both, PerMinute, list, Query, Confirmed;
 }
 
 /// Default page size of `GET /wallet`.
@@ -98,7 +98,7 @@ struct WalletSnapshotView<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = Wallets)]
-struct All<'a> {
+struct WalletList<'a> {
     success: bool,
     user_wallet: WalletSnapshotView<'a>,
     agent_wallets: Vec<WalletSnapshotView<'a>>,
@@ -171,16 +171,22 @@ pub async fn create(call: Call) -> Answer {
     let bot = body.string("botId")?.required("botId")?;
     require_new_agent_id("botId", &bot)?;
     let name = body.text("name", TextForm::Line, NAME_MAX)?.value();
-    make(&call, &bot, name.as_deref().unwrap_or(&bot), None, None).await?;
+    create_agent(&call, &bot, name.as_deref().unwrap_or(&bot), None, None).await?;
     show(&find_agent_wallet(&call, &bot).await?)
 }
 
 /// `GET /wallets/{id}`
+///
+/// # Errors
+/// 404, also for a wallet of another account; 503.
 pub async fn get(call: Call) -> Answer {
     show(&require_own(&call).await?.wallet)
 }
 
 /// `GET /agents/{id}/wallet`
+///
+/// # Errors
+/// 404, 503.
 pub async fn get_by_agent(call: Call) -> Answer {
     let wallet = find_agent_wallet(&call, call.agent()?).await?;
     Reply::ok(&WalletSnapshotView {
@@ -193,7 +199,7 @@ pub async fn get_by_agent(call: Call) -> Answer {
 ///
 /// # Errors
 /// 400, 429 while the account reads as many lists as it may, 503.
-pub async fn all(call: Call) -> Answer {
+pub async fn list(call: Call) -> Answer {
     let mut query = call.query(&PAGING)?;
     query
         .entry("limit".to_owned())
@@ -201,12 +207,12 @@ pub async fn all(call: Call) -> Answer {
     let paging = call.paging(&query, "agent_wallets")?;
     let (store, realm) = (&call.state.store, call.realm());
     let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
-    let user = user_wallet(store, &call.scope()).await?;
+    let user = find_or_open_user_wallet(store, &call.scope()).await?;
     let part = Wallet::list(store, &realm, paging.page()).await?;
     let mut sums = WalletTotals::read_agents(store, &realm).await?;
     sums.balance += user.balance;
     sums.pending += user.pending;
-    Reply::ok(&All {
+    Reply::ok(&WalletList {
         success: true,
         user_wallet: WalletSnapshotView::new(&user),
         agent_wallets: part.records.iter().map(WalletSnapshotView::new).collect(),

@@ -14,7 +14,7 @@ use domain::plan::Plan;
 use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
-use store::call::authorize::{Authorize, AuthorizeOutcome, AuthorizeReply, Charge, KnownAccount};
+use store::call::authorize::{AccountView, Authorize, AuthorizeOutcome, AuthorizeReply, Charge};
 use store::call::hold::{HoldKeys, HoldName};
 use store::script::plan_limit::EXECUTIONS_MAX;
 use store::virtual_key::state::KeyState;
@@ -94,7 +94,7 @@ impl Authorizer {
                 plan: &self.limits(&name.account, &plan.plan),
                 charge,
             };
-            let origin = |view: &KnownAccount| HoldOrigin {
+            let origin = |view: &AccountView| HoldOrigin {
                 ledger: Arc::clone(&ledger),
                 as_of: view.as_of(),
             };
@@ -192,7 +192,7 @@ impl Authorizer {
     fn require_decision(
         &self,
         reply: &AuthorizeReply,
-        known: &KnownAccount,
+        known: &AccountView,
         plan: &PlanLimits,
         account: &str,
     ) -> Result<(), NoDecision> {

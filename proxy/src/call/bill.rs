@@ -98,7 +98,7 @@ impl Bill {
         let bill = if is_whole {
             Self::new(so_far, reported, held)
         } else {
-            let seen = request.cost_of_seen(filter.text_bytes(), tier);
+            let seen = request.cost_of_text(filter.text_bytes(), tier);
             let so_far = so_far.map(|actual| actual.cost);
             let held = [so_far, seen].into_iter().flatten().fold(held, Nanos::max);
             Self::new(None, reported, held)

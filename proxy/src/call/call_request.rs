@@ -71,7 +71,7 @@ impl CallRequest {
 
     /// Returns the bytes of text that a streamed answer may have: as many as the upstream's `usage_tokens_max` tokens,
     /// and no more than an answer that is not streamed. Text beyond that is neither passed nor charged.
-    pub fn seen_bytes_max(&self) -> u64 {
+    pub fn text_bytes_max(&self) -> u64 {
         let tokens_max = self.upstream.identity().usage_tokens_max;
         let bytes_max = self.upstream.max_response_bytes() as u64;
         self.prices.text_bytes(tokens_max).min(bytes_max)
@@ -79,8 +79,8 @@ impl CallRequest {
 
     /// Computes the cost of an answer with `text_bytes` bytes of text so far, by the rules of the estimate, at the
     /// service tier that the provider has reported so far. `None` beyond the largest amount.
-    pub fn cost_of_seen(&self, text_bytes: u64, tier_reported: Option<&str>) -> Option<Nanos> {
-        let text_bytes = text_bytes.min(self.seen_bytes_max());
+    pub fn cost_of_text(&self, text_bytes: u64, tier_reported: Option<&str>) -> Option<Nanos> {
+        let text_bytes = text_bytes.min(self.text_bytes_max());
         self.priced(|prices, requested| {
             let seen = CallShape {
                 service_tier: tier_reported.or(requested.service_tier),

@@ -33,7 +33,7 @@ impl RequestCounter {
         // Boxed: the case is rare, and this future needs more space than the one that awaits it.
         match Box::pin(self.authorizer.authorize(key, &name, &keys, None)).await {
             Ok(Decision {
-                outcome: AuthorizeOutcome::Admitted,
+                outcome: AuthorizeOutcome::Counted,
                 ..
             }) => Ok(()),
             Ok(decision) => Err(self.denials.rejection(subject, decision)),

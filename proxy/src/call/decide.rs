@@ -94,7 +94,7 @@ impl Decider {
             }
             // The plan excludes streams, so nothing was charged.
             Ok(Decision {
-                outcome: AuthorizeOutcome::Admitted,
+                outcome: AuthorizeOutcome::Counted,
                 plan,
                 ..
             }) => Err(Rejection::Refused(no_streams(&plan.name))),

@@ -4,7 +4,7 @@
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use store::call::authorize::KnownAccount;
+use store::call::authorize::AccountView;
 use store::versions::AccountVersion;
 
 /// Maximum number of accounts remembered; with one more they are forgotten, and logged again.
@@ -22,7 +22,7 @@ pub struct LostWritesLog {
 
 impl LostWritesLog {
     /// Records that a decision was refused, since the store has `found` and this process knows `known`.
-    pub fn refused(&self, account: &str, known: &KnownAccount, found: &KnownAccount) {
+    pub fn refused(&self, account: &str, known: &AccountView, found: &AccountView) {
         self.refusals.fetch_add(1, Ordering::Relaxed);
         if self.is_known(account) {
             return;
@@ -65,7 +65,7 @@ impl LostWritesLog {
 }
 
 /// Returns the version that this process knows; `None` if it only knows that writes are lost.
-fn known_version(known: &KnownAccount) -> Option<u64> {
+fn known_version(known: &AccountView) -> Option<u64> {
     let version = AccountVersion {
         generation: known.generation,
         version: known.version,
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_placeholder_is_no_known_version() {
-        let view = |version: AccountVersion| KnownAccount {
+        let view = |version: AccountVersion| AccountView {
             generation: version.generation,
             version: version.version,
             plan: String::new(),

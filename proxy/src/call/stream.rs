@@ -122,7 +122,7 @@ impl Streams {
             idle: request.upstream.deadlines().stream_idle,
             total: self.total,
             drain: self.drain,
-            text_bytes_max: request.seen_bytes_max(),
+            text_bytes_max: request.text_bytes_max(),
         };
         let call = StreamedCall {
             shared: Arc::clone(self),

@@ -11,7 +11,7 @@ use super::head::RequestHeads;
 use super::head_limited::HeadLimited;
 use super::preface;
 use super::state::EdgeState;
-use super::unknown_limited::UnknownLimited;
+use super::unknown_keys_limited::UnknownKeysLimited;
 use crate::http2_requests::Http2Requests;
 use async_trait::async_trait;
 use connections::bursts::Bursts;
@@ -133,7 +133,7 @@ impl EdgeApp {
         let connection = match &http2 {
             Some(requests) => {
                 let limited = Box::new(ControlLimited::new(connection));
-                Box::new(UnknownLimited::new(limited, Arc::clone(requests)))
+                Box::new(UnknownKeysLimited::new(limited, Arc::clone(requests)))
             }
             None => connection,
         };

@@ -6,7 +6,7 @@ use super::logging;
 use super::state::EdgeState;
 use crate::admission::RequestInFlight;
 use crate::call::prepared_reply::RunningStream;
-use crate::kept_request::KeptRequest;
+use crate::protected_request::ProtectedRequest;
 use crate::reply::EdgeReply;
 use pingora::apps::{HttpPersistentSettings, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
@@ -20,7 +20,7 @@ pub(super) struct DetachedStream {
     pub(super) head: EdgeReply,
     pub(super) stream: RunningStream,
     /// Keeps the connection from being closed for another one.
-    pub(super) _kept: KeptRequest,
+    pub(super) _protection: ProtectedRequest,
     /// Counts the request as in flight.
     pub(super) _in_flight: Option<RequestInFlight>,
 }
@@ -106,7 +106,7 @@ mod tests {
                 reader: RunToCompletion::new(admission, || reader),
                 pieces,
             },
-            _kept: KeptRequest::default(),
+            _protection: ProtectedRequest::default(),
             _in_flight: admission.enter(),
         };
         (Box::new(stream), caller)

@@ -9,7 +9,7 @@ use super::{refused_head, request_scope};
 use crate::call::prepared_reply::{PreparedReply, RunningStream};
 use crate::call::rejection::Rejection;
 use crate::call::request_trace::RequestTrace;
-use crate::kept_request::KeptRequest;
+use crate::protected_request::ProtectedRequest;
 use crate::reply::{EdgeReply, health, models, names};
 use crate::routes::{self, EdgeRoute};
 use http::{HeaderName, HeaderValue};
@@ -34,8 +34,8 @@ pub(super) async fn answer(
 ) -> Result<bool> {
     let no_answer = || Error::new_in(InternalError);
     let state = state.ok_or_else(no_answer)?;
-    let mut kept = request_scope::kept_request();
-    let (reply, stream) = reply(state, session, &mut kept).await;
+    let mut protection = request_scope::protected_request();
+    let (reply, stream) = reply(state, session, &mut protection).await;
     let Some(stream) = stream else {
         return state.writer.write(session, reply).await.map(|()| true);
     };
@@ -44,7 +44,7 @@ pub(super) async fn answer(
         state: Arc::clone(state),
         head: reply,
         stream: *stream,
-        _kept: kept,
+        _protection: protection,
         _in_flight: ctx.in_flight.take(),
     }));
     is_detached.then_some(true).ok_or_else(no_answer)
@@ -57,14 +57,14 @@ const MILLIS_CHARS: usize = 8;
 async fn reply(
     state: &EdgeState,
     session: &mut ServerSession,
-    kept: &mut KeptRequest,
+    protection: &mut ProtectedRequest,
 ) -> (EdgeReply, Option<Box<RunningStream>>) {
     let started = Instant::now();
     let PreparedReply {
         mut reply,
         stream,
         external_time,
-    } = dispatch(state, session, kept).await;
+    } = dispatch(state, session, protection).await;
     let own = started.elapsed().saturating_sub(external_time);
     state.metrics.own_time(own.as_secs_f64());
     reply.set(names::OVERHEAD_MS, &millis(own));
@@ -90,7 +90,11 @@ fn millis(time: Duration) -> String {
 }
 
 /// Boxes the futures of the rare cases: they need more space than that of a call.
-async fn dispatch(state: &EdgeState, session: &mut ServerSession, kept: &mut KeptRequest) -> PreparedReply {
+async fn dispatch(
+    state: &EdgeState,
+    session: &mut ServerSession,
+    protection: &mut ProtectedRequest,
+) -> PreparedReply {
     let head = session.req_header();
     if head.headers.get(RETRY_COUNT).is_some_and(|count| count != "0") {
         state.metrics.announced_retry();
@@ -104,9 +108,11 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, kept: &mut Kep
         return PreparedReply::from_rejection(&rejection, &trace);
     }
     let answered = match route {
-        Ok(EdgeRoute::Call(endpoint)) => return state.calls.call(endpoint, session, kept, &mut trace).await,
+        Ok(EdgeRoute::Call(endpoint)) => {
+            return state.calls.call(endpoint, session, protection, &mut trace).await;
+        }
         Ok(EdgeRoute::Health) => Ok(Box::pin(health(state)).await),
-        Ok(route @ (EdgeRoute::Models | EdgeRoute::Model)) => models(state, route, session, kept).await,
+        Ok(route @ (EdgeRoute::Models | EdgeRoute::Model)) => models(state, route, session, protection).await,
         Err(no_route) => {
             trace.record_refusal(no_route.kind());
             Ok(no_route.reply(state.offered))
@@ -134,9 +140,9 @@ async fn models(
     state: &EdgeState,
     route: EdgeRoute,
     session: &ServerSession,
-    kept: &mut KeptRequest,
+    protection: &mut ProtectedRequest,
 ) -> Result<EdgeReply, Rejection> {
-    state.calls.admit(session, kept).await?;
+    state.calls.check_key_and_rate(session, protection).await?;
     let prices = state.prices.get();
     match route {
         EdgeRoute::Model => {

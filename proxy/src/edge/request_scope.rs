@@ -4,7 +4,7 @@
 
 use super::detached_stream::DetachedStream;
 use crate::http2_requests::Http2Requests;
-use crate::kept_request::KeptRequest;
+use crate::protected_request::ProtectedRequest;
 use connections::limit::{Keeper, Requests};
 use std::cell::Cell;
 use std::pin::pin;
@@ -41,12 +41,12 @@ pub(super) async fn scope<F: Future>(
 }
 
 /// Returns the handle with which the current request keeps its connection from being closed for another one.
-pub(super) fn kept_request() -> KeptRequest {
-    let kept = |scope: &RequestScope| {
+pub(super) fn protected_request() -> ProtectedRequest {
+    let protected = |scope: &RequestScope| {
         let connection = Keeper::new(Some(scope.requests.clone()));
-        KeptRequest::new(connection, scope.http2.clone())
+        ProtectedRequest::new(connection, scope.http2.clone())
     };
-    SCOPE.try_with(kept).unwrap_or_default()
+    SCOPE.try_with(protected).unwrap_or_default()
 }
 
 /// Leaves the rest of the current request to its connection. Returns whether there is one.

@@ -22,29 +22,29 @@ const BEGINS_WITHIN: Duration = Duration::from_millis(100);
 const WAITS_MAX: Duration = Duration::from_secs(30);
 
 /// HTTP/2 connection with few requests of unknown keys.
-pub struct UnknownLimited {
+pub struct UnknownKeysLimited {
     inner: Stream,
     requests: Arc<Http2Requests>,
     frames: Frames,
     /// The highest stream of a request.
-    last: u32,
+    last_stream: u32,
     /// Heads of requests that were read, without those that the library refused.
-    read: usize,
+    heads_read: usize,
     /// Deadline for the requests that were read to begin, while another waits.
     begins_by: Option<Pin<Box<Sleep>>>,
     /// End of the wait of a further request.
     waits_until: Option<Pin<Box<Sleep>>>,
     /// True while the edge waits for the caller to read what it writes.
-    is_unread: bool,
+    is_write_pending: bool,
     /// Bytes that were received and not read.
     held: Vec<u8>,
     /// The head in `held` that must wait, with all behind it.
     waiting: Option<WaitingHead>,
 }
 
-impl std::fmt::Debug for UnknownLimited {
+impl std::fmt::Debug for UnknownKeysLimited {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("UnknownLimited").finish_non_exhaustive()
+        f.debug_struct("UnknownKeysLimited").finish_non_exhaustive()
     }
 }
 
@@ -66,17 +66,17 @@ impl WaitingHead {
     }
 }
 
-impl UnknownLimited {
+impl UnknownKeysLimited {
     pub const fn new(inner: Stream, requests: Arc<Http2Requests>) -> Self {
         Self {
             inner,
             requests,
             frames: Frames::new(),
-            last: 0,
-            read: 0,
+            last_stream: 0,
+            heads_read: 0,
             begins_by: None,
             waits_until: None,
-            is_unread: false,
+            is_write_pending: false,
             held: Vec::new(),
             waiting: None,
         }
@@ -84,7 +84,7 @@ impl UnknownLimited {
 
     /// Returns whether a further request may be read.
     fn has_room(&self) -> bool {
-        !self.is_unread && self.requests.has_room(self.read)
+        !self.is_write_pending && self.requests.has_room(self.heads_read)
     }
 
     /// Reads the frames of `bytes` from `at` on, up to the head of a request that must wait.
@@ -94,8 +94,8 @@ impl UnknownLimited {
             // Less than a whole head if its first bytes were read before.
             let head_bytes = self.frames.head_left();
             let FrameHead { kind, stream } = self.frames.next_head(&mut rest)?;
-            if kind == HEADERS && stream > self.last {
-                self.last = stream;
+            if kind == HEADERS && stream > self.last_stream {
+                self.last_stream = stream;
                 if !self.has_room() {
                     let ends = bytes.len() - rest.len();
                     let begins = ends - head_bytes;
@@ -109,7 +109,7 @@ impl UnknownLimited {
     /// Counts a head that is read now.
     fn count_head(&mut self) {
         // One that was taken for refused may have begun.
-        self.read = self.read.max(self.requests.begun()) + 1;
+        self.heads_read = self.heads_read.max(self.requests.begun()) + 1;
     }
 
     /// Waits until the head that waits may be read.
@@ -122,12 +122,12 @@ impl UnknownLimited {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         self.requests.wake_on_change(context.waker());
-        if !self.has_room() && self.requests.begun() < self.read {
+        if !self.has_room() && self.requests.begun() < self.heads_read {
             let begins_by = self
                 .begins_by
                 .get_or_insert_with(|| Box::pin(sleep(BEGINS_WITHIN)));
             ready!(begins_by.as_mut().poll(context));
-            self.read = self.requests.begun();
+            self.heads_read = self.requests.begun();
             self.begins_by = None;
         }
         match self.has_room() {
@@ -137,7 +137,7 @@ impl UnknownLimited {
     }
 
     /// Reads the held bytes on, behind the head that waited.
-    fn go_on(&mut self, waited: WaitingHead) {
+    fn resume(&mut self, waited: WaitingHead) {
         self.begins_by = None;
         self.waits_until = None;
         self.count_head();
@@ -152,19 +152,19 @@ impl UnknownLimited {
     }
 
     fn written(&mut self, polled: &Poll<io::Result<usize>>) {
-        self.is_unread |= polled.is_pending();
+        self.is_write_pending |= polled.is_pending();
     }
 
     /// The library flushes whatever it writes.
     fn flushed(&mut self, polled: &Poll<io::Result<()>>) {
-        if self.is_unread && polled.is_ready() {
+        if self.is_write_pending && polled.is_ready() {
             self.requests.wake_reader();
         }
-        self.is_unread = polled.is_pending();
+        self.is_write_pending = polled.is_pending();
     }
 }
 
-impl AsyncRead for UnknownLimited {
+impl AsyncRead for UnknownKeysLimited {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -182,7 +182,7 @@ impl AsyncRead for UnknownLimited {
             }
             if let Some(waiting) = this.waiting {
                 ready!(this.poll_room(context))?;
-                this.go_on(waiting);
+                this.resume(waiting);
                 continue;
             }
             this.held = Vec::new();
@@ -203,8 +203,8 @@ impl AsyncRead for UnknownLimited {
     }
 }
 
-delegate_connection!(UnknownLimited);
-delegate_writing!(UnknownLimited);
+delegate_connection!(UnknownKeysLimited);
+delegate_writing!(UnknownKeysLimited);
 
 #[cfg(test)]
 mod tests {
@@ -222,7 +222,7 @@ mod tests {
 
     struct Fixture {
         requests: Arc<Http2Requests>,
-        edge: UnknownLimited,
+        edge: UnknownKeysLimited,
         caller: DuplexStream,
     }
 
@@ -230,7 +230,7 @@ mod tests {
         let requests = Arc::<Http2Requests>::default();
         let (caller, connection) = duplex(BUFFER_BYTES);
         Fixture {
-            edge: UnknownLimited::new(Box::new(connection), Arc::clone(&requests)),
+            edge: UnknownKeysLimited::new(Box::new(connection), Arc::clone(&requests)),
             requests,
             caller,
         }
@@ -252,7 +252,7 @@ mod tests {
 
         /// Makes the caller known by a request that has ended.
         fn known_caller(&mut self) {
-            self.edge.read += 1;
+            self.edge.heads_read += 1;
             drop((self.requests.begin(), self.requests.key_is_known()));
         }
     }

@@ -5,10 +5,11 @@ use domain::measured::Measured;
 use domain::money::Nanos;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use store::call::hold::{AsOf, HoldName};
+use store::call::hold::HoldName;
 use store::call::settle::Settle;
 use store::keys::{AccountKeys, Bucket};
 use store::sanity::StoreRecord;
+use store::versions::AccountVersion;
 
 /// The ledger of a hold. Only that ledger can report the hold as missing, and only if the account's version is at least
 /// that of the request.
@@ -17,7 +18,7 @@ pub struct HoldOrigin {
     /// Record of the store that executed `authorize.lua`.
     pub ledger: Arc<StoreRecord>,
     /// Version of the account at that time.
-    pub as_of: AsOf,
+    pub as_of: AccountVersion,
 }
 
 /// A settlement or void that the store has not accepted.
@@ -44,7 +45,7 @@ pub enum RetryItem {
         /// Epoch of the hold's ledger.
         epoch: String,
         /// Version of the account with the hold.
-        as_of: AsOf,
+        as_of: AccountVersion,
     },
     /// Refunds the hold of an execution whose reply was lost, or prevents it.
     Void {
@@ -53,7 +54,7 @@ pub enum RetryItem {
         /// Epoch of the ledger.
         epoch: String,
         /// Last known version of the account before the execution.
-        as_of: AsOf,
+        as_of: AccountVersion,
     },
 }
 
@@ -132,7 +133,7 @@ impl RetryItem {
     }
 
     /// Returns the account version from which on the store can report the hold as missing.
-    pub const fn as_of(&self) -> AsOf {
+    pub const fn as_of(&self) -> AccountVersion {
         let (Self::Settle { as_of, .. } | Self::Void { as_of, .. }) = self;
         *as_of
     }
@@ -197,7 +198,7 @@ mod tests {
             extension_nanos: Some(250),
             measured: Some("chat.completions,0,,9,0,12,812,,completed,0".to_owned()),
             epoch: "abc".to_owned(),
-            as_of: AsOf {
+            as_of: AccountVersion {
                 generation: 2,
                 version: 9,
             },

@@ -281,7 +281,7 @@ pub(crate) mod tests {
     use domain::entry::HoldOutcome;
     use std::os::unix::fs::PermissionsExt as _;
     use std::process::Command;
-    use store::call::hold::AsOf;
+    use store::versions::AccountVersion;
 
     /// Environment variable of a process with a file size limit. Its value is the test's folder.
     const SMALL_FILES: &str = "TOLLGATE_TEST_SMALL_FILES";
@@ -293,7 +293,7 @@ pub(crate) mod tests {
         RetryItem::Void {
             name: ["acct_1", "bot", "r", id].map(str::to_owned),
             epoch: EPOCH.to_owned(),
-            as_of: AsOf::default(),
+            as_of: AccountVersion::default(),
         }
     }
 
@@ -307,7 +307,7 @@ pub(crate) mod tests {
             extension_nanos: None,
             measured: None,
             epoch: EPOCH.to_owned(),
-            as_of: AsOf::default(),
+            as_of: AccountVersion::default(),
         }
     }
 

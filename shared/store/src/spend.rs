@@ -161,15 +161,15 @@ impl Spend<'_> {
         &self,
         store: &Store,
         scope: &Scope<'_>,
-        ask: SpendStep<'_>,
+        step: SpendStep<'_>,
     ) -> Result<Spent, StoreError> {
-        let intent_args = IntentArgs::new(self, scope, ask);
+        let intent_args = IntentArgs::new(self, scope, step);
         let keys = self.keys(scope, &intent_args);
         let limit = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
         let cap = self.plan.map_or_else(CapPlan::default, |plan| plan.cap);
         let (agents, tracked) = (limit(cap.agents), limit(cap.tracked.map(Nanos::get)));
         let (amount, run_life) = (self.amount.get().to_string(), RUN_LIFE_MS.to_string());
-        let words = self.words(intent_args.id);
+        let transaction_text = self.transaction_text(intent_args.id);
         let args = SpendArgs {
             plan: self.plan.map_or("", |plan| plan.name),
             agents: &agents,
@@ -181,11 +181,12 @@ impl Spend<'_> {
             spare_intent: intent_args.spare_id,
             run: self.run.unwrap_or_default(),
             run_life: &run_life,
-            transaction_text: &words,
+            transaction_text: &transaction_text,
             injection: intent_args.injection.map_or("", |_| "1"),
             fields: intent_args.fields.iter().map(String::as_str).collect(),
         };
-        let event = AuditEvent::new(intent_args.event, self.audit_data(&intent_args)).with_agent(self.agent);
+        let event =
+            AuditEvent::new(intent_args.event, self.audit_details(&intent_args)).with_agent(self.agent);
         let mut reply = scope.execute(store, &SPEND, event, keys, args).await?;
         match reply.word()?.as_str() {
             "settled" => Ok(Spent::Settled {
@@ -229,8 +230,8 @@ impl Spend<'_> {
         }
     }
 
-    /// Returns the words of the transaction.
-    fn words(&self, intent: &str) -> String {
+    /// Composes the text of the transaction, which the script completes.
+    fn transaction_text(&self, intent: &str) -> String {
         let new = NewTransaction {
             id: self.transaction,
             kind: TransactionType::Spend,
@@ -246,7 +247,7 @@ impl Spend<'_> {
     }
 
     /// Composes the audit details.
-    fn audit_data(&self, intent_args: &IntentArgs<'_>) -> Value {
+    fn audit_details(&self, intent_args: &IntentArgs<'_>) -> Value {
         let text = |text: Option<&str>| text.filter(|_| intent_args.injection.is_none()).map(beginning);
         let mut data = json!({
             "intentId": intent_args.id,

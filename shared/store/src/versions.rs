@@ -12,16 +12,18 @@ pub mod witness;
 use crate::account::Account;
 use parking_lot::Mutex;
 use quick_cache::unsync::Cache;
+use serde::{Deserialize, Serialize};
 
 /// Maximum number of accounts remembered; the least recently used are dropped first.
 const ACCOUNTS_KEPT: usize = 100_000;
 
-/// Version of an account. Ordered by generation, then version: `store accept` increments the generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+/// Version of an account. Ordered by generation, then version: `store accept` increments the generation. The default is
+/// below that of every account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct AccountVersion {
     /// Incremented by `store accept`.
     pub generation: u64,
-    /// Incremented by every change.
+    /// Incremented by every change; never decreases within a generation.
     pub version: u64,
 }
 
@@ -41,6 +43,16 @@ impl AccountVersion {
     /// Returns whether it is the floor of an account that lost writes.
     pub const fn is_until_accepted(&self) -> bool {
         self.version == UNREACHABLE
+    }
+
+    /// Returns generation and version, each as an argument of a script.
+    pub(crate) fn to_args(self) -> [String; 2] {
+        [self.generation, self.version].map(|number| number.to_string())
+    }
+
+    /// Returns generation and version in one argument of a script.
+    pub(crate) fn to_arg(self) -> String {
+        self.to_args().join(" ")
     }
 
     /// Returns the version in an account's record.

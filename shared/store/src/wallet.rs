@@ -111,14 +111,17 @@ impl WalletPlace {
 }
 
 /// Number, id and place of a wallet to be created.
-pub(super) struct NewPlace {
+pub(super) struct NewWalletPlace {
     pub(super) number: Number,
+    /// `wal_…`
     pub(super) id: String,
-    pub(super) key: String,
-    pub(super) text: String,
+    /// Key of the place in the store.
+    pub(super) place_key: String,
+    /// Value of the place, as [`WalletPlace::parse`] reads it.
+    pub(super) place_text: String,
 }
 
-impl NewPlace {
+impl NewWalletPlace {
     /// Draws the number.
     /// Safe to retry.
     pub(super) async fn draw(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Self, StoreError> {
@@ -126,8 +129,8 @@ impl NewPlace {
         let id = IdKind::Wallet.mint_with(now_ms(), number);
         let id = id.map_err(StoreError::unexpected)?;
         Ok(Self {
-            key: Bucket::wallet_place(number),
-            text: format!("{} {} {owner} {id}", scope.account, scope.mode),
+            place_key: Bucket::wallet_place(number),
+            place_text: format!("{} {} {owner} {id}", scope.account, scope.mode),
             number,
             id,
         })

@@ -14,10 +14,10 @@ use store::account::refused;
 use store::audit::archive::{ArchivedEntries, RemovalOutcome};
 use store::audit::chain::Chain;
 use store::audit::reseal_checkpoint_key;
-use store::call::authorize::KnownAccount;
+use store::call::authorize::AccountView;
 use store::call::denial_windows::{CountedDenials, script as denial_windows};
 use store::call::extend::{Extend, Extended};
-use store::call::hold::{AsOf, Hold};
+use store::call::hold::Hold;
 use store::call::reap::reap;
 use store::call::void::{Voided, void};
 use store::connection::witness_of;
@@ -48,9 +48,9 @@ impl Person {
         let (key_id, _) = agent.virtual_key_with_id().await;
         let open = agent.open_hold(&key_id, ESTIMATE, LONG).await;
         let plans = Plans::parse(DEFAULT_PLANS).expect("the plans");
-        let view = KnownAccount {
+        let view = AccountView {
             plan: "enterprise".to_owned(),
-            ..KnownAccount::default()
+            ..AccountView::default()
         };
         let extend = Extend {
             name: &open,
@@ -64,7 +64,9 @@ impl Person {
         let extended = extend.execute(&open.keys(), store).await.expect("an answer");
         assert!(matches!(extended, Extended::Extended { .. }), "{extended:?}");
         assert_eq!(
-            void(store, &open, AsOf::default()).await.expect("an answer"),
+            void(store, &open, AccountVersion::default())
+                .await
+                .expect("an answer"),
             Voided::Refunded
         );
 

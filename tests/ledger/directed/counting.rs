@@ -6,7 +6,7 @@ use crate::model;
 use crate::snapshot::Window;
 use domain::period::Period;
 use std::time::Duration;
-use store::call::authorize::{AuthorizeOutcome, KnownAccount};
+use store::call::authorize::{AccountView, AuthorizeOutcome};
 use store::call::denial_windows::CountedDenials;
 
 pub async fn all(bench: &Bench<'_>) -> Checked {
@@ -188,7 +188,7 @@ async fn staleness(bench: &Bench<'_>) -> Checked {
         for version in [0, 4, 5, 6, 7, 10] {
             let mut call = fixture.call(1);
             // The second approval raises the version beyond the one above.
-            call.view = KnownAccount {
+            call.view = AccountView {
                 generation,
                 version: version + fixture.model.version - 5,
                 ..call.view
@@ -230,7 +230,7 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
         match request.execute(&call.name.keys(), &bench.scripts.store).await {
             Ok(answer)
                 if answer.outcome == AuthorizeOutcome::LostWrites
-                    && answer.view == KnownAccount::default() => {}
+                    && answer.view == AccountView::default() => {}
             other => return Err(format!("{lost} lost: {other:?}")),
         }
     }

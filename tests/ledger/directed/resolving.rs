@@ -8,10 +8,10 @@ use domain::money::Nanos;
 use domain::period::Period;
 use std::time::Duration;
 use store::StoreError;
-use store::call::hold::AsOf;
 use store::call::reap::{KEPT_LIFE, Reaped, reap};
 use store::call::void::void;
 use store::keys::AccountKeys;
+use store::versions::AccountVersion;
 
 /// A hold that is due at once.
 const NOW: Duration = Duration::ZERO;
@@ -80,7 +80,7 @@ async fn lost_writes(bench: &Bench<'_>) -> Checked {
         let mut fixture = bench.fixture();
         (fixture.model.generation, fixture.model.version) = (5, 7);
         fixture.install().await?;
-        let as_of = |fixture: &Fixture<'_>| AsOf {
+        let as_of = |fixture: &Fixture<'_>| AccountVersion {
             generation: fixture.model.generation.saturating_add_signed(generations),
             version: fixture.model.version.saturating_add_signed(versions),
         };
@@ -124,7 +124,7 @@ async fn unknown_account(bench: &Bench<'_>) -> Checked {
     let flushed: Result<String, _> = bench.scripts.store.command(&redis::cmd("FLUSHALL")).await;
     flushed.map_err(|error| format!("{error:?}"))?;
     let settle = settlement(call.name.clone(), 10, 4);
-    let as_of = AsOf::default();
+    let as_of = AccountVersion::default();
     let store = &bench.scripts.store;
     let settled = settle.execute(&settle.name.keys(), Some(as_of), store).await;
     let voided = void(store, &call.name, as_of).await;

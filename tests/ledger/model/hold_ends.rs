@@ -6,10 +6,10 @@ use crate::snapshot::Window;
 use domain::entry::{EndedBy, HoldOutcome};
 use domain::measured::Measured;
 use domain::money::Nanos;
-use store::call::hold::AsOf;
 use store::call::reap::{KEPT_LIFE, Reaped};
 use store::call::settle::{Settle, Settled};
 use store::call::void::{TOMBSTONE_LIFE, Voided};
+use store::versions::AccountVersion;
 
 impl Model {
     pub fn open(&self, id: &str) -> Option<usize> {
@@ -27,7 +27,7 @@ impl Model {
     }
 
     /// Returns true if there is no trace of this hold, and the account's version is below `as_of`.
-    pub fn lost_writes(&self, id: &str, as_of: AsOf) -> bool {
+    pub fn lost_writes(&self, id: &str, as_of: AccountVersion) -> bool {
         let is_here = self.tombstones.contains_key(id) || self.open(id).or_else(|| self.kept(id)).is_some();
         !is_here && (self.generation, self.version) < (as_of.generation, as_of.version)
     }

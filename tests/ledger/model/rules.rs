@@ -75,7 +75,7 @@ impl Model {
             return self.before_cap(call, Denial::RateLimited, before, opened);
         }
         match call.estimate {
-            None => AuthorizeOutcome::Admitted,
+            None => AuthorizeOutcome::Counted,
             Some(estimate) => self.cap(call, estimate, at),
         }
     }

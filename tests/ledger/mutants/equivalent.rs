@@ -43,31 +43,31 @@ pub const LIST: &[(&str, &str)] = &[
         A_PART_OF_A_DAY,
     ),
     (
-        "end_hold: if open and call('HINCRBY', KEYS[2], 'held', format('%d', -estimate_text)) < 0 then | 76: < -> <=",
+        "end_hold: if is_open and call('HINCRBY', KEYS[2], 'held', format('%d', -estimate_text)) < 0 then | 79: < -> <=",
         NOTHING_IS_NOTHING,
     ),
     (
-        "end_hold: if open and call('HINCRBY', KEYS[2], 'held', format('%d', -estimate_text)) < 0 then | 78: 0 -> 1",
+        "end_hold: if is_open and call('HINCRBY', KEYS[2], 'held', format('%d', -estimate_text)) < 0 then | 81: 0 -> 1",
         NOTHING_IS_NOTHING,
     ),
     (
-        "authorize: if top < EXACT then | 4: top < EXACT -> false",
+        "authorize: if highest < EXACT then | 4: highest < EXACT -> false",
         THE_STORE_ADDS,
     ),
     (
-        "authorize: if not same and generation_text + 0 < ARGV[3] + 0 then return 'lost_writes ' .. view_text end | 37: < -> <=",
+        "authorize: if not same_generation and generation_text + 0 < ARGV[3] + 0 then return 'lost_writes ' .. view_text end | 48: < -> <=",
         OTHER_NUMBERS,
     ),
     (
-        "authorize: if not same and generation_text + 0 < ARGV[3] + 0 then return 'lost_writes ' .. view_text end | 49: 0 -> 1",
+        "authorize: if not same_generation and generation_text + 0 < ARGV[3] + 0 then return 'lost_writes ' .. view_text end | 60: 0 -> 1",
         OTHER_NUMBERS,
     ),
     (
-        "extend: if not same and generation_text + 0 < ARGV[3] + 0 then return 'lost_writes ' .. view_text end | 37: < -> <=",
+        "extend: if not same_generation and generation_text + 0 < ARGV[3] + 0 then return 'lost_writes ' .. view_text end | 48: < -> <=",
         OTHER_NUMBERS,
     ),
     (
-        "extend: if not same and generation_text + 0 < ARGV[3] + 0 then return 'lost_writes ' .. view_text end | 49: 0 -> 1",
+        "extend: if not same_generation and generation_text + 0 < ARGV[3] + 0 then return 'lost_writes ' .. view_text end | 60: 0 -> 1",
         OTHER_NUMBERS,
     ),
     (
@@ -75,7 +75,7 @@ pub const LIST: &[(&str, &str)] = &[
         PLAN_NOT_READ,
     ),
     (
-        "extend: return 'extended ' .. generation_text .. ' ' .. version_text .. ' ' .. plan_text | 65: ' ' -> ' x'",
+        "extend: return 'extended ' .. generation_text .. ' ' .. new_version_text .. ' ' .. plan_text | 69: ' ' -> ' x'",
         PLAN_NOT_READ,
     ),
     (

@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use store::call::authorize::KnownAccount;
+use store::call::authorize::AccountView;
 
 /// One of the counters that a limit binds.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +63,7 @@ pub enum ViewDrift {
 }
 
 impl ViewDrift {
-    pub fn apply(self, view: &mut KnownAccount) {
+    pub fn apply(self, view: &mut AccountView) {
         match self {
             Self::None => {}
             Self::OlderVersion => view.version -= 1,

@@ -7,12 +7,12 @@ use crate::scripts::CLOCK_BOUND_LUA;
 use harness::scripts::{dump, mutants};
 use harness::{Redis, Seed};
 use redis::Value;
-use store::call::hold::AsOf;
 use store::call::settle::Settled;
 use store::call::void::void;
 use store::script::all::all;
 use store::script::names::InputNames;
 use store::script::{Script, ScriptKind, WhenFull};
+use store::versions::AccountVersion;
 use store::{Store, StoreError};
 
 /// `store.max_clock_difference_ms` by default, in seconds.
@@ -99,7 +99,9 @@ async fn a_second_with_a_wrong_clock_leaves_nothing_behind() {
         for error in [
             payer.authorize(&wrong, &payer.new_name(), 100).await.unwrap_err(),
             settle.execute(&settled.keys(), None, &wrong).await.unwrap_err(),
-            void(&wrong, &voided, AsOf::default()).await.unwrap_err(),
+            void(&wrong, &voided, AccountVersion::default())
+                .await
+                .unwrap_err(),
         ] {
             assert!(matches!(error, StoreError::ClockDiffers(_)), "{error:?}");
             assert!(!error.may_have_run() && error.broken_script().is_none());
@@ -111,7 +113,7 @@ async fn a_second_with_a_wrong_clock_leaves_nothing_behind() {
         settle.execute(&settle.name.keys(), None, &store).await.unwrap(),
         Settled::Done
     );
-    void(&store, &voided, AsOf::default()).await.unwrap();
+    void(&store, &voided, AccountVersion::default()).await.unwrap();
     assert_eq!(payer.charged().await, 150);
 }
 

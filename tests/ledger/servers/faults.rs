@@ -4,12 +4,12 @@ use super::{Payer, code};
 use crate::fixture::settlement;
 use harness::{ClosedPort, Redis, Seed, Wire, eventually};
 use std::time::Duration;
-use store::call::hold::AsOf;
 use store::call::settle::Settled;
 use store::call::void::{Voided, void};
 use store::command_rights::Program;
 use store::keys::Bucket;
 use store::read::Read;
+use store::versions::AccountVersion;
 use store::{Store, StoreError, sanity, server_clock};
 
 /// The store's deadline where a test waits for it.
@@ -69,7 +69,7 @@ async fn a_full_store_approves_nothing_and_settles_everything() {
         Settled::Done
     ));
     assert_eq!(
-        void(&store, &voided, AsOf::default()).await.unwrap(),
+        void(&store, &voided, AccountVersion::default()).await.unwrap(),
         Voided::Refunded
     );
     let _: String = redis.command(&["CONFIG", "SET", "maxmemory", "0"]);

@@ -9,12 +9,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::call::extend::{Extend, Extended};
-use store::call::hold::{AsOf, Hold};
+use store::call::hold::Hold;
 use store::call::reap::{Reaped, reap, sweep};
 use store::call::settle::Settled;
 use store::call::void::{Voided, void};
 use store::command_rights::Program;
 use store::script::all::all;
+use store::versions::AccountVersion;
 use store::{Store, sanity};
 
 /// Longest wait for the store.
@@ -49,7 +50,7 @@ async fn whole_life(store: &Store, payer: &Payer) {
     );
     let voided = payer.approve(store, 100).await;
     assert_eq!(
-        void(store, &voided, AsOf::default()).await.unwrap(),
+        void(store, &voided, AccountVersion::default()).await.unwrap(),
         Voided::Refunded
     );
     assert_eq!(payer.charged().await, 30);

@@ -17,7 +17,7 @@ use store::keys::{IntentIndex, USER};
 use store::once::Once;
 use store::script::change::Scope;
 use store::transaction::Transaction;
-use store::wallet::script::user_wallet;
+use store::wallet::script::find_or_open_user_wallet;
 use store::wallet::{BALANCE_MAX, Wallet, WalletPlace};
 
 /// A possible party to an escrow: an account, its key, and the wallet of one agent.
@@ -76,7 +76,9 @@ impl Side {
 
     /// The account's own wallet in the place of the agent's.
     pub async fn as_user(&self) -> Self {
-        let wallet = user_wallet(&self.store, &self.scope()).await.unwrap();
+        let wallet = find_or_open_user_wallet(&self.store, &self.scope())
+            .await
+            .unwrap();
         Self {
             account: self.account.clone(),
             caller: self.caller.clone(),

@@ -13,14 +13,14 @@ use store::policy;
 use store::policy::script::{PolicyDeleted, PolicyPrecondition, PolicySet, SetPolicy, delete};
 use store::script::change::FieldChange;
 use store::script::plan_limit::PlanLimit;
-use store::wallet::script::user_wallet;
+use store::wallet::script::find_or_open_user_wallet;
 
 impl ModelFixture {
     pub(super) async fn agents(&self, act: &Act) -> Outcome {
         let store = self.store(false);
         match act {
             Act::OpenUser { at } => {
-                let opened = user_wallet(store, &scope(*at)).await;
+                let opened = find_or_open_user_wallet(store, &scope(*at)).await;
                 opened
                     .map(|wallet| format!("wallet {}", wallet.number))
                     .map_err(wrong)

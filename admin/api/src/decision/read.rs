@@ -117,7 +117,7 @@ impl<'a> Decisions<'a> {
             return Ok(None);
         }
         let account = self.realm.account();
-        match unsettled_holds::text(self.store, account, id).await? {
+        match unsettled_holds::read_open_text(self.store, account, id).await? {
             None => Ok(None),
             Some(text) => {
                 explain::entry_of_hold(id, account, &text).map_err(|()| StoreError::unexpected("hold"))

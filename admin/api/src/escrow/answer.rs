@@ -1,6 +1,6 @@
 //! The answers to calls on escrows, the first time and again (decisions D26, D27, D59).
 
-use super::view::{self, New};
+use super::view::{self, CreatedEscrowView};
 use crate::state::Call;
 use domain::intent::{IntentKind, IntentState, Reason};
 use domain::money::Nanos;
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 #[schema(as = EscrowCreated)]
 pub(super) struct EscrowCreated<'a> {
     success: bool,
-    escrow: New<'a>,
+    escrow: CreatedEscrowView<'a>,
     #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
     /// True in the answer to a repeated request.
@@ -29,7 +29,7 @@ pub(super) struct EscrowCreated<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = EscrowFunded)]
-pub(super) struct Funded<'a> {
+pub(super) struct EscrowFunded<'a> {
     success: bool,
     #[schema(value_type = is::EscrowNumber)]
     escrow_id: u64,
@@ -51,7 +51,7 @@ pub(super) struct Funded<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = EscrowResolved)]
-pub(super) struct Resolved<'a> {
+pub(super) struct EscrowResolved<'a> {
     success: bool,
     #[schema(value_type = is::EscrowNumber)]
     escrow_id: u64,
@@ -70,7 +70,7 @@ pub(super) struct Resolved<'a> {
 
 /// Returns the answer to a created escrow.
 pub(super) fn created(new: &NewEscrow<'_>, created: CreatedEscrow, intent: &str) -> Answer {
-    let escrow = New {
+    let escrow = CreatedEscrowView {
         id: created.number,
         from_wallet_id: new.payer.wallet,
         to_wallet_id: new.payee.wallet,
@@ -83,7 +83,7 @@ pub(super) fn created(new: &NewEscrow<'_>, created: CreatedEscrow, intent: &str)
     show_created(escrow, intent, false)
 }
 
-fn show_created(escrow: New<'_>, intent_id: &str, replayed: bool) -> Answer {
+fn show_created(escrow: CreatedEscrowView<'_>, intent_id: &str, replayed: bool) -> Answer {
     Reply::ok(&EscrowCreated {
         success: true,
         escrow,
@@ -98,7 +98,7 @@ pub(super) fn funded(number: u64, balance: Nanos, intent: &str) -> Answer {
 }
 
 fn show_funded(number: u64, balance: Nanos, intent: &str, replayed: bool) -> Answer {
-    Reply::ok(&Funded {
+    Reply::ok(&EscrowFunded {
         success: true,
         escrow_id: number,
         status: EscrowStatus::Funded.as_str(),
@@ -115,7 +115,7 @@ pub(super) fn resolved(number: u64, decision: PartyDecision<'_>, intent: &str) -
         PartyDecision::Release => (EscrowStatus::Released, None),
         PartyDecision::Dispute(reason) => (EscrowStatus::Disputed, Some(reason)),
     };
-    Reply::ok(&Resolved {
+    Reply::ok(&EscrowResolved {
         success: true,
         escrow_id: number,
         status: status.as_str(),

@@ -1,6 +1,6 @@
 //! OpenAPI documentation of escrow.
 
-use super::answer::{EscrowCreated, Funded, Resolved};
+use super::answer::{EscrowCreated, EscrowFunded, EscrowResolved};
 use super::view::EscrowView;
 use super::{EscrowAnswer, REASON_MAX};
 use endpoint::doc::field::{
@@ -80,7 +80,7 @@ fn fund() -> Doc {
     )
     .request_body(of_number(BodyDoc::new("EscrowToFund")))
     .once()
-    .response::<Funded<'_>>(200, "The money left the payer's wallet.")
+    .response::<EscrowFunded<'_>>(200, "The money left the payer's wallet.")
     .errors(&[
         Code::EscrowWrongState,
         Code::InsufficientBalance,
@@ -120,7 +120,7 @@ fn release() -> Doc {
     )
     .request_body(of_number(BodyDoc::new("EscrowToRelease")))
     .once()
-    .response::<Resolved<'_>>(200, "The money is the payee's.");
+    .response::<EscrowResolved<'_>>(200, "The money is the payee's.");
     resolving(doc)
 }
 
@@ -134,7 +134,7 @@ fn dispute() -> Doc {
         .description("Either party can; no money moves, and the operator resolves it. A repeated dispute answers 409 with `replayed: true`.")
         .request_body(body)
         .once()
-        .response::<Resolved<'_>>(200, "It is disputed.")
+        .response::<EscrowResolved<'_>>(200, "It is disputed.")
         .errors(&[Code::InjectionDetected]);
     let reason = endpoint::doc::nullable(string());
     resolving(doc).error_field(

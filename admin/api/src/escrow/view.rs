@@ -47,7 +47,7 @@ pub(super) struct EscrowView<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = EscrowAsMade)]
-pub(super) struct New<'a> {
+pub(super) struct CreatedEscrowView<'a> {
     #[schema(value_type = is::EscrowNumber)]
     pub(super) id: u64,
     /// The payer's wallet.
@@ -87,8 +87,8 @@ pub(super) fn record(escrow: &Escrow) -> Result<EscrowView<'_>, Problem> {
 }
 
 /// Returns the answer to its creation, whatever its current status.
-pub(super) fn as_created(escrow: &Escrow) -> Result<New<'_>, Problem> {
-    Ok(New {
+pub(super) fn as_created(escrow: &Escrow) -> Result<CreatedEscrowView<'_>, Problem> {
+    Ok(CreatedEscrowView {
         id: escrow.number,
         from_wallet_id: escrow.payer.wallet,
         to_wallet_id: escrow.payee.wallet,

@@ -50,7 +50,7 @@ pub(crate) struct SpendSettled<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = SpendPending)]
-pub(super) struct Pending<'a> {
+pub(super) struct SpendPending<'a> {
     success: bool,
     #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
@@ -147,7 +147,7 @@ pub(crate) fn settled(spend: &AllowedSpend<'_>, replayed: bool) -> Answer {
 /// # Errors
 /// 500.
 pub(super) fn pending(spend: &AllowedSpend<'_>, replayed: bool) -> Answer {
-    let body = Pending {
+    let body = SpendPending {
         success: true,
         intent_id: spend.intent_id,
         state: IntentState::PendingApproval.as_str(),

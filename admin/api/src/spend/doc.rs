@@ -1,6 +1,6 @@
 //! OpenAPI documentation of spends.
 
-use super::answer::{Pending, SpendDenied, SpendSettled};
+use super::answer::{SpendDenied, SpendPending, SpendSettled};
 use super::request::{DESCRIPTION_MAX, RECIPIENT_MAX};
 use domain::intent::Reason;
 use endpoint::doc::field::{amount, currency, free, line, lines, new_agent_id, run_id};
@@ -82,6 +82,6 @@ fn spend() -> Doc {
         .request_body(fields(body))
         .once()
         .response::<SpendSettled<'_>>(200, "The money moved.")
-        .response::<Pending<'_>>(202, "It waits for approval.");
+        .response::<SpendPending<'_>>(202, "It waits for approval.");
     decided(doc).names_intent()
 }

@@ -1,7 +1,7 @@
 //! OpenAPI documentation of wallets.
 
 use super::super::agent::NAME_MAX;
-use super::{All, PAGE_DEFAULT, WalletAnswer, WalletSnapshotView};
+use super::{PAGE_DEFAULT, WalletAnswer, WalletList, WalletSnapshotView};
 use endpoint::doc::field::{
     CURSOR_SAYS, agent_id, cursor, line, new_agent_id, offset, wallet_of_path, whole,
 };
@@ -11,7 +11,7 @@ use endpoint::{Code, PAGE_MAX};
 pub(crate) fn section() -> Section {
     let about = "Wallets: one for each agent that was made with one, and the account's own user wallet. A wallet is named by its \
                  number or its id; in requests that move money also by its agent's id, or by `user`.";
-    Section::new("Wallets", about, vec![create(), get(), get_by_agent(), all()]).param(
+    Section::new("Wallets", about, vec![create(), get(), get_by_agent(), list()]).param(
         "id",
         wallet_of_path(),
         "The wallet's number or its id.",
@@ -53,7 +53,7 @@ fn get_by_agent() -> Doc {
     .errors(&[Code::NotFound])
 }
 
-fn all() -> Doc {
+fn list() -> Doc {
     let limit = whole(1, PAGE_MAX).with("x-default", PAGE_DEFAULT.parse().unwrap_or(PAGE_MAX));
     Doc::new(
         "GET /wallet",
@@ -67,5 +67,5 @@ fn all() -> Doc {
         "Wallets of agents to leave out at the beginning.",
     )
     .query("cursor", cursor(), CURSOR_SAYS)
-    .response::<All<'_>>(200, "The wallets.")
+    .response::<WalletList<'_>>(200, "The wallets.")
 }

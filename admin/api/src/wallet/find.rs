@@ -5,7 +5,7 @@ use endpoint::{Code, Problem, WalletName};
 use serde_json::{Value, json};
 use store::keys::USER;
 use store::script::change::Scope;
-use store::wallet::script::user_wallet;
+use store::wallet::script::find_or_open_user_wallet;
 use store::wallet::{Wallet, WalletPlace, WalletStatus};
 use store::{Store, StoreError};
 
@@ -92,7 +92,7 @@ async fn find_by_owner(
     owner: &str,
 ) -> Result<Option<FoundWallet>, StoreError> {
     let wallet = match owner {
-        USER => Some(user_wallet(store, scope).await?),
+        USER => Some(find_or_open_user_wallet(store, scope).await?),
         agent => Wallet::find_by_owner(store, &scope.realm(), agent).await?,
     };
     Ok(wallet.map(|wallet| FoundWallet {

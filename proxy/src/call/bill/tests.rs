@@ -424,13 +424,13 @@ fn seen_text_costs_by_model_and_tier() {
         (&expensive, None, 500_000_000),
     ] {
         assert_eq!(
-            request.seen_bytes_max(),
+            request.text_bytes_max(),
             64 << 20,
             "as an answer that is not streamed"
         );
-        let beyond = [1, 1_000].map(|times| request.cost_of_seen(times * (64 << 20), reported));
+        let beyond = [1, 1_000].map(|times| request.cost_of_text(times * (64 << 20), reported));
         assert_eq!(beyond[0], beyond[1]);
-        let cost = request.cost_of_seen(4_000, reported);
+        let cost = request.cost_of_text(4_000, reported);
         assert_eq!(cost, Some(Nanos::from_stored(nanos)), "{reported:?}");
     }
     assert_eq!(flex.cost_of_tokens(1_000), Some(Nanos::from_stored(5_000_000)));

@@ -9,7 +9,7 @@ use domain::denial::Denial;
 use domain::money::Nanos;
 use std::sync::Arc;
 use std::time::Duration;
-use store::call::authorize::KnownAccount;
+use store::call::authorize::AccountView;
 use store::call::extend::{Extend, Extended};
 use store::lookup::VirtualKeyOwner;
 use store::script::plan_limit::EXECUTIONS_MAX;
@@ -83,7 +83,7 @@ impl Extender {
                 Extended::Extended { as_of } => {
                     hold.estimate = to;
                     hold.origin.as_of = as_of;
-                    let seen = KnownAccount {
+                    let seen = AccountView {
                         generation: as_of.generation,
                         version: as_of.version,
                         plan: view.plan,

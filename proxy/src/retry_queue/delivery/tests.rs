@@ -4,9 +4,9 @@ use super::super::journal::tests::item as void;
 use super::*;
 use crate::fixture::{EPOCH, Fixture, StoreReaction, runs, text};
 use domain::entry::HoldOutcome;
-use store::call::hold::AsOf;
 use store::call::settle::SETTLE;
 use store::call::void::VOID;
+use store::versions::AccountVersion;
 
 const MISSING: Accepted = Accepted::Settled(Settled::Missing);
 const DONE: Accepted = Accepted::Settled(Settled::Done);
@@ -76,7 +76,7 @@ fn settlement(epoch: &str) -> RetryItem {
         extension_nanos: None,
         measured: None,
         epoch: epoch.to_owned(),
-        as_of: AsOf::default(),
+        as_of: AccountVersion::default(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::script::plan_limit::PlanLimit;
 use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::virtual_key;
-use crate::wallet::NewPlace;
+use crate::wallet::NewWalletPlace;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use serde_json::json;
@@ -106,7 +106,7 @@ impl NewAgent<'_> {
     /// [`StoreError`]; if the script may have run, the agent may exist.
     pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<AgentCreated, StoreError> {
         for _ in 0..CHANGE_ATTEMPTS {
-            let new = NewPlace::draw(store, scope, self.id).await?;
+            let new = NewWalletPlace::draw(store, scope, self.id).await?;
             let mut reply = self.attempt(store, scope, &new).await?;
             return match reply.word()?.as_str() {
                 "created" => Ok(AgentCreated::Done),
@@ -124,13 +124,13 @@ impl NewAgent<'_> {
         &self,
         store: &Store,
         scope: &Scope<'_>,
-        new: &NewPlace,
+        new: &NewWalletPlace,
     ) -> Result<ScriptReply, StoreError> {
         let realm = scope.realm();
         let keys = CreateKeys {
             agent: realm.agent(self.id),
             agents: realm.agents(),
-            place: new.key.clone(),
+            place: new.place_key.clone(),
         };
         let data = json!({ "name": self.name, "type": self.kind, "wallet": new.id,
             "walletId": new.number.get() });
@@ -150,7 +150,7 @@ impl NewAgent<'_> {
             agent: self.id,
             plan: self.limit.map_or("", |limit| limit.plan),
             agents_max: &most,
-            place: &new.text,
+            place: &new.place_text,
             fields: fields.flat_map(|(name, value)| [name, value]).collect(),
         };
         scope.execute(store, &CREATE, event, keys, args).await

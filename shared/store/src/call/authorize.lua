@@ -31,23 +31,23 @@ local tracked_field = 't' .. month_text
 local slots_field = 'n' .. month_text
 local slot_field = 's' .. month_text
 
-local generation_text, changes_text, plan_text, tracked_text, slots_text = unpack(call('HMGET', KEYS.account,
+local generation_text, version_text, plan_text, tracked_text, slots_text = unpack(call('HMGET', KEYS.account,
   'generation', 'version', 'plan', tracked_field, slots_field))
 if not generation_text or not plan_text then return 'no_account 0 0 ' end
-local view_text = generation_text .. ' ' .. changes_text .. ' ' .. plan_text
-local changes, same = changes_text + 0, generation_text == ARGV.generation
-if not same and generation_text + 0 < ARGV.generation + 0 then return 'lost_writes ' .. view_text end
-if same and changes < ARGV.version + 0 then return 'lost_writes ' .. view_text end
+local view_text = generation_text .. ' ' .. version_text .. ' ' .. plan_text
+local version, same_generation = version_text + 0, generation_text == ARGV.generation
+if not same_generation and generation_text + 0 < ARGV.generation + 0 then return 'lost_writes ' .. view_text end
+if same_generation and version < ARGV.version + 0 then return 'lost_writes ' .. view_text end
 local rank = call('ZRANK', KEYS.active_keys, ARGV.key_id)
 if not rank then return 'revoked ' .. view_text end
 if plan_text ~= ARGV.plan then return 'other_plan ' .. view_text end
 
 local requests = call('INCR', KEYS.rate)
-local over = ARGV.requests ~= '' and requests > ARGV.requests + 0
-if over and call('PEXPIRETIME', KEYS.rate) > now_ms + MINUTE then
+local over_rate = ARGV.requests ~= '' and requests > ARGV.requests + 0
+if over_rate and call('PEXPIRETIME', KEYS.rate) > now_ms + MINUTE then
   -- A window that ends later than any that opens now was opened while the clock was ahead; it opens anew.
   call('SET', KEYS.rate, '1')
-  requests, over = 1, ARGV.requests + 0 < 1
+  requests, over_rate = 1, ARGV.requests + 0 < 1
 end
 if requests == 1 then
   call('PEXPIRE', KEYS.rate, MINUTE)
@@ -59,7 +59,7 @@ local day_spent_text, month_spent_text, held_text
 if ARGV.active_keys ~= '' and rank >= ARGV.active_keys + 0 then
   reason_text = 'plan_key_limit'
   checks_text = format('%d:', rank) .. ARGV.active_keys .. ':,,,,,,'
-elseif over then
+elseif over_rate then
   reason_text = 'rate_limited'
   checks_text = format(',%d:', requests - 1) .. ARGV.requests .. ':,,,,,'
 elseif ARGV.estimate == '' then
@@ -75,13 +75,13 @@ else
   end
 end
 if reason_text then
-  if over then
+  if over_rate then
     -- One count for each key, reason and window. A sweep after the end of the window writes its record.
     local end_text = format('%d', call('PEXPIRETIME', KEYS.rate))
     local agent_text = string.match(ARGV.memo, '^%S+ %S+') -- with its account
     local window_text = end_text .. ' ' .. reason_text .. ' ' .. agent_text .. ' ' .. ARGV.key_id
     if call('HINCRBY', KEYS.counted_denials, window_text, '1') > OWN_RECORDS then
-      return 'counted_in ' .. generation_text .. ' ' .. changes_text .. ' ' .. end_text .. ' ' .. reason_text .. ' '
+      return 'counted_in ' .. generation_text .. ' ' .. version_text .. ' ' .. end_text .. ' ' .. reason_text .. ' '
         .. plan_text
     end
   end
@@ -121,23 +121,23 @@ if not reason_text and named and not run_last then
     reason_text, word_text = 'rate_limited', 'runs_full'
   end
 end
-local others = slot and slots - 1 or slots
+local other_agents = slot and slots - 1 or slots
 -- State before this call, one group for each check, including those after the one that decided. For agents: the number
 -- of other agents with a slot in the month. The agent's held amount is in the group of its day.
 checks_text = format('%d:', rank) .. ARGV.active_keys .. format(':,%d:', requests - 1) .. ARGV.requests .. ':,'
   .. run_spent_text .. ':' .. run_cap_text .. ':,' .. day_spent_text .. ':' .. day_cap_text .. ':' .. held_text .. ','
-  .. month_spent_text .. ':' .. month_cap_text .. format(':,%d:', others) .. ARGV.agents .. ':,' .. tracked_text .. ':'
-  .. ARGV.tracked .. ':'
+  .. month_spent_text .. ':' .. month_cap_text .. format(':,%d:', other_agents) .. ARGV.agents .. ':,'
+  .. tracked_text .. ':' .. ARGV.tracked .. ':'
 -- The time of the last call, the index entry and the expiry of the run's record are written once in a minute of the
 -- clock, which saves other calls three writes.
-local last = run_last and run_last + 0
-local listed = not named or last and last - last % MINUTE == now_ms - now_ms % MINUTE
+local last_call_ms = run_last and run_last + 0
+local run_is_listed = not named or last_call_ms and last_call_ms - last_call_ms % MINUTE == now_ms - now_ms % MINUTE
 
-local held, top
+local held, highest
 if not reason_text then
   held = held_text + 0
-  top = math.max(run_spent, month_spent, day_spent, tracked, held) + estimate
-  if top > CEILING then
+  highest = math.max(run_spent, month_spent, day_spent, tracked, held) + estimate
+  if highest > CEILING then
     -- Every check passes, but the amount cannot be charged: recorded with the reason that the caller receives, without
     -- checks.
     reason_text, word_text, checks_text = 'service_unavailable', 'too_much', ',,,,,,'
@@ -148,7 +148,7 @@ if reason_text then
   -- A denial by Cap or the plan creates no run record; it is counted on an existing one.
   if run_last and not word_text then
     call('HINCRBY', KEYS.run, 'denied', '1')
-    if not listed then
+    if not run_is_listed then
       --@ run.lua
       list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run_last, RUN_LIFE)
     end
@@ -171,15 +171,15 @@ if is_first_of_day then
 end
 -- A slot that only calls use has their number, as in `c2`: void.lua gives it back with the last of them. `1` is kept.
 local slot_text = slot and '1' or 'c1'
-local users_text = slot and slot ~= '1' and string.sub(slot, 2)
-if users_text then
-  slot_text = format('c%d', users_text + 1)
+local slot_calls_text = slot and slot ~= '1' and string.sub(slot, 2)
+if slot_calls_text then
+  slot_text = format('c%d', slot_calls_text + 1)
 end
-local version_text = format('%d', changes + 1)
-if top < EXACT then
+local new_version_text = format('%d', version + 1)
+if highest < EXACT then
   call('HSET', KEYS.agent, day_field, format('%d', day_spent + estimate), month_field,
     format('%d', month_spent + estimate), 'held', format('%d', held + estimate), slot_field, slot_text)
-  call('HSET', KEYS.account, tracked_field, format('%d', tracked + estimate), 'version', version_text)
+  call('HSET', KEYS.account, tracked_field, format('%d', tracked + estimate), 'version', new_version_text)
   if named then
     call('HSET', KEYS.run, 'spent', format('%d', run_spent + estimate), 'calls', format('%d', (run_calls or '0') + 1))
   end
@@ -189,19 +189,19 @@ else
   call('HINCRBY', KEYS.agent, 'held', ARGV.estimate)
   call('HSET', KEYS.agent, slot_field, slot_text)
   call('HINCRBY', KEYS.account, tracked_field, ARGV.estimate)
-  call('HSET', KEYS.account, 'version', version_text)
+  call('HSET', KEYS.account, 'version', new_version_text)
   if named then
     call('HINCRBY', KEYS.run, 'spent', ARGV.estimate)
     call('HINCRBY', KEYS.run, 'calls', '1')
   end
 end
 if not slot then call('HINCRBY', KEYS.account, slots_field, '1') end
-if not listed then
+if not run_is_listed then
   --@ run.lua
   list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run_last, RUN_LIFE)
   -- Only calls use this run: void.lua removes it with the last of them.
   if not run_last then call('HSET', KEYS.run, 'called', '1') end
 end
 if run_status then call('HDEL', KEYS.run, 'status', 'ended', 'called') end
-return 'ok ' .. generation_text .. ' ' .. version_text .. ' ' .. key_id_text .. ' ' .. sealed_key_text .. ' '
+return 'ok ' .. generation_text .. ' ' .. new_version_text .. ' ' .. key_id_text .. ' ' .. sealed_key_text .. ' '
   .. plan_text

@@ -1,8 +1,9 @@
 //! Twin of `authorize.lua`: decides a call and charges its estimate, in one step.
 
-use crate::call::hold::{AsOf, HoldKeys, HoldName, memo};
+use crate::call::hold::{HoldKeys, HoldName, memo};
 use crate::script::change::{CAP, LIVE_RUNS, PERIOD, PRUNE, RUN};
 use crate::script::{script, with_fragments};
+use crate::versions::AccountVersion;
 use crate::{Store, StoreError};
 use domain::budget::Budget;
 use domain::denial::Denial;
@@ -47,9 +48,10 @@ const OF_A_RUN: usize = 3;
 /// delay writing the record.
 pub const RUN_LIFE_MS: u64 = (35 * 24 * 3600 + 60) * 1000;
 
-/// The newest view of an account that an edge received. An older reply means that the store lost writes.
+/// Version and plan of an account, as received with a decision. An edge keeps the newest: an older reply means that the
+/// store lost writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct KnownAccount {
+pub struct AccountView {
     /// Incremented by `store accept`.
     pub generation: u64,
     /// Incremented by every change; never decreases within a generation.
@@ -58,10 +60,10 @@ pub struct KnownAccount {
     pub plan: String,
 }
 
-impl KnownAccount {
-    /// Returns version and generation.
-    pub const fn as_of(&self) -> AsOf {
-        AsOf {
+impl AccountView {
+    /// Returns generation and version.
+    pub const fn as_of(&self) -> AccountVersion {
+        AccountVersion {
             generation: self.generation,
             version: self.version,
         }
@@ -76,7 +78,7 @@ pub struct Authorize<'a> {
     /// Id of the virtual key.
     pub key_id: &'a str,
     /// Last known version and plan of the account.
-    pub view: &'a KnownAccount,
+    pub view: &'a AccountView,
     /// Limits of the plan in `view`.
     pub plan: &'a Plan,
     /// The charge; with `None` the script only checks the key and counts the request against its rate.
@@ -113,8 +115,8 @@ pub enum AuthorizeOutcome {
         /// The sealed key.
         sealed: String,
     },
-    /// Request without a charge: key and rate passed.
-    Admitted,
+    /// A request without a charge passed key and rate, and counts against the rate.
+    Counted,
     /// Denied, with an audit entry. Nothing is charged.
     Denied(Denial),
     /// Denied beyond the key's rate, and counted for the record of its rate window, without its own audit entry
@@ -146,7 +148,7 @@ pub struct AuthorizeReply {
     /// Result of the script.
     pub outcome: AuthorizeOutcome,
     /// The `view` for the next call.
-    pub view: KnownAccount,
+    pub view: AccountView,
 }
 
 impl Authorize<'_> {
@@ -280,7 +282,7 @@ fn parse(reply: &str, charged: Option<Nanos>) -> Result<AuthorizeReply, StoreErr
             ends_ms: next()?.parse().map_err(|_| unexpected_reply())?,
             denial: Denial::from_reason(next()?).ok_or_else(unexpected_reply)?,
         },
-        "counted" => AuthorizeOutcome::Admitted,
+        "counted" => AuthorizeOutcome::Counted,
         "runs_full" => AuthorizeOutcome::RunsFull,
         "revoked" => AuthorizeOutcome::Revoked,
         "other_plan" => AuthorizeOutcome::OtherPlan,
@@ -289,7 +291,7 @@ fn parse(reply: &str, charged: Option<Nanos>) -> Result<AuthorizeReply, StoreErr
         "too_much" => AuthorizeOutcome::TooMuch,
         reason => AuthorizeOutcome::Denied(Denial::from_reason(reason).ok_or_else(unexpected_reply)?),
     };
-    let view = KnownAccount {
+    let view = AccountView {
         generation,
         version,
         plan: rest.to_owned(),
@@ -319,7 +321,7 @@ mod tests {
         assert_eq!(answer.outcome, charged);
         assert_eq!((answer.view.generation, answer.view.version), (1, 12));
         assert_eq!(answer.view.plan, "a plan");
-        assert_eq!(outcome("counted 1 2 free"), Some(AuthorizeOutcome::Admitted));
+        assert_eq!(outcome("counted 1 2 free"), Some(AuthorizeOutcome::Counted));
         assert_eq!(outcome("no_account 0 0 "), Some(AuthorizeOutcome::LostWrites));
         let answer = parse("counted_in 1 2 1795000060000 rate_limited a plan", ESTIMATE).unwrap();
         let counted = AuthorizeOutcome::DeniedUnrecorded {

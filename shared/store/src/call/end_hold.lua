@@ -1,10 +1,10 @@
 -- Fragment: the end of a hold, for `settle`, `void` and `reap`. Needs clock.lua. Statements and no function, since
 -- making one costs 1,500 instructions.
 -- Uses the keys of a hold (hold.rs), ARGV.allow_id, and these locals:
---   value_text: the stored text of the hold; estimate_text, day_text, month_text, named_text: its words after `H`
---   open: whether it is not a kept one. Its estimate is then subtracted from the agent's `held`, which never falls
+--   hold_text: the stored text of the hold; estimate_text, day_text, month_text, named_text: its words after `H`
+--   is_open: whether it is not a kept one. Its estimate is then subtracted from the agent's `held`, which never falls
 --     below zero
---   how_text, cost_text: how it ends, and the amount that stays charged
+--   outcome_text, cost_text: its outcome, and the amount that stays charged
 --   measured_text: the edge's measurements of the call, or ''
 --   ended_by_text: who ended the hold, by a word of shared/domain/src/entry/ended_by.rs; '' if the hold's edge did
 
@@ -24,7 +24,7 @@ local tracked_field = 't' .. month_text
 -- A counter that was removed meanwhile (prune.lua) begins at nothing, not below it.
 if call('HINCRBY', KEYS.agent, day_field, by_text) < 0 then call('HDEL', KEYS.agent, day_field) end
 if call('HINCRBY', KEYS.agent, month_field, by_text) < 0 then call('HDEL', KEYS.agent, month_field) end
-if open and call('HINCRBY', KEYS.agent, 'held', format('%d', -estimate_text)) < 0 then
+if is_open and call('HINCRBY', KEYS.agent, 'held', format('%d', -estimate_text)) < 0 then
   call('HSET', KEYS.agent, 'held', '0')
 end
 if call('HINCRBY', KEYS.account, tracked_field, by_text) < 0 then call('HDEL', KEYS.account, tracked_field) end
@@ -50,5 +50,5 @@ end
 if string.find(measured_text, '=') then
   version_text = 'v4 '
 end
-call('RPUSH', KEYS.audit_log, format('%d %d ', seq, now_ms) .. version_text .. 'A ' .. how_text .. ' ' .. cost_text
-  .. ' ' .. ARGV.allow_id .. ' ' .. details_text .. value_text)
+call('RPUSH', KEYS.audit_log, format('%d %d ', seq, now_ms) .. version_text .. 'A ' .. outcome_text .. ' ' .. cost_text
+  .. ' ' .. ARGV.allow_id .. ' ' .. details_text .. hold_text)

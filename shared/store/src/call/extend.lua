@@ -7,12 +7,12 @@
 --   changes nothing if the hold is already at `to`: a repetition after a lost reply
 -- Cost: O(log open holds + log keys of the account); 3 calls if there is no such hold, up to 8 for a denial, up to 16
 --   for an extension
-local generation_text, changes_text, plan_text = unpack(call('HMGET', KEYS.account, 'generation', 'version', 'plan'))
+local generation_text, version_text, plan_text = unpack(call('HMGET', KEYS.account, 'generation', 'version', 'plan'))
 if not generation_text or not plan_text then return 'no_account 0 0 ' end
-local view_text = generation_text .. ' ' .. changes_text .. ' ' .. plan_text
-local same = generation_text == ARGV.generation
-if not same and generation_text + 0 < ARGV.generation + 0 then return 'lost_writes ' .. view_text end
-if same and changes_text + 0 < ARGV.version + 0 then return 'lost_writes ' .. view_text end
+local view_text = generation_text .. ' ' .. version_text .. ' ' .. plan_text
+local same_generation = generation_text == ARGV.generation
+if not same_generation and generation_text + 0 < ARGV.generation + 0 then return 'lost_writes ' .. view_text end
+if same_generation and version_text + 0 < ARGV.version + 0 then return 'lost_writes ' .. view_text end
 
 local hold_text = call('GET', KEYS.hold)
 if not hold_text or hold_text == 'V' then return 'missing ' .. view_text end
@@ -59,5 +59,5 @@ call('HINCRBY', KEYS.agent, month_field, by_text)
 call('HINCRBY', KEYS.agent, 'held', by_text)
 call('HINCRBY', KEYS.account, tracked_field, by_text)
 if run_calls then call('HINCRBY', KEYS.run, 'spent', by_text) end
-local version_text = format('%d', call('HINCRBY', KEYS.account, 'version', '1'))
-return 'extended ' .. generation_text .. ' ' .. version_text .. ' ' .. plan_text
+local new_version_text = format('%d', call('HINCRBY', KEYS.account, 'version', '1'))
+return 'extended ' .. generation_text .. ' ' .. new_version_text .. ' ' .. plan_text

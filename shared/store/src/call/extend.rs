@@ -1,9 +1,10 @@
 //! Twin of `extend.lua`: raises the estimate of an open hold while its call is in flight.
 
-use crate::call::authorize::KnownAccount;
-use crate::call::hold::{AsOf, HoldKeys, HoldName};
+use crate::call::authorize::AccountView;
+use crate::call::hold::{HoldKeys, HoldName};
 use crate::script::change::CAP;
 use crate::script::script;
+use crate::versions::AccountVersion;
 use crate::{Store, StoreError};
 use domain::denial::Denial;
 use domain::money::Nanos;
@@ -32,7 +33,7 @@ pub struct Extend<'a> {
     /// Id of the call's virtual key.
     pub key_id: &'a str,
     /// Last known version and plan of the account.
-    pub view: &'a KnownAccount,
+    pub view: &'a AccountView,
     /// Limits of the plan in `view`; only tracked USD per month is used here.
     pub plan: &'a Plan,
     /// Charged estimate.
@@ -49,7 +50,7 @@ pub enum Extended {
     /// The hold is at `to`. A later store with a version older than `as_of` lacks this extension.
     Extended {
         /// Version of the account with the extension.
-        as_of: AsOf,
+        as_of: AccountVersion,
     },
     /// Cap or the plan denies it. Nothing changed.
     Denied(Denial),
@@ -113,7 +114,7 @@ fn parse(reply: &str) -> Result<Extended, StoreError> {
     let mut words = reply.splitn(4, ' ');
     let mut next = || words.next().ok_or_else(unexpected_reply);
     let (word, generation, version, plan) = (next()?, next()?, next()?, next()?);
-    let as_of = AsOf {
+    let as_of = AccountVersion {
         generation: generation.parse().map_err(|_| unexpected_reply())?,
         version: version.parse().map_err(|_| unexpected_reply())?,
     };
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn replies_are_read() {
-        let as_of = AsOf {
+        let as_of = AccountVersion {
             generation: 1,
             version: 12,
         };

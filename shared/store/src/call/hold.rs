@@ -5,7 +5,6 @@ use crate::script::names::inputs;
 use domain::entry::{run_of_word, run_word};
 use domain::money::Nanos;
 use domain::period::Period;
-use serde::{Deserialize, Serialize};
 
 /// Fragment that checks whether a missing hold is conclusive: the store may lack writes.
 pub(crate) const LOST_WRITES: (&str, &str) = ("lost_writes.lua", include_str!("lost_writes.lua"));
@@ -27,27 +26,6 @@ pub struct HoldName {
     pub run: String,
     /// Decision id, `allow_…`; chosen by the edge.
     pub allow_id: String,
-}
-
-/// Version of an account: for a settlement the version with its hold, for a void the version before it. A store with an
-/// older version lacks writes, and may lack the hold. The default matches every account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub struct AsOf {
-    /// Incremented by `store accept`.
-    pub generation: u64,
-    /// Incremented by every change; never decreases within a generation.
-    pub version: u64,
-}
-
-impl AsOf {
-    pub(crate) fn to_args(self) -> [String; 2] {
-        [self.generation, self.version].map(|number| number.to_string())
-    }
-
-    /// Both in one argument.
-    pub(crate) fn to_arg(self) -> String {
-        self.to_args().join(" ")
-    }
 }
 
 /// Keys of a hold, all in the account's bucket. Computed once per call, for both of its scripts.

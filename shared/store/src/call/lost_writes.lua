@@ -6,6 +6,6 @@
 local function lost_writes(generation_text, version_text)
   local account = call('HMGET', KEYS.account, 'generation', 'version')
   if not account[1] then return true end
-  local generations = account[1] - generation_text
-  return generations < 0 or generations == 0 and account[2] - version_text < 0
+  local generations_ahead = account[1] - generation_text
+  return generations_ahead < 0 or generations_ahead == 0 and account[2] - version_text < 0
 end

@@ -6,18 +6,18 @@
 local EXPIRED_MAX = 10 -- more than the one added, so that expired entries do not make the index grow
 local deadline = call('ZSCORE', KEYS.due, ARGV.allow_id)
 if deadline and tonumber(deadline) > now_ms then return {'early'} end
-local value_text = call('GET', KEYS.hold)
-if not value_text or value_text == 'V' then
+local hold_text = call('GET', KEYS.hold)
+if not hold_text or hold_text == 'V' then
   call('ZREM', KEYS.due, ARGV.allow_id)
   return {'gone'}
 end
-local estimate_text, day_text, month_text, named_text = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')
-call('SET', KEYS.kept_hold, value_text, 'PX', ARGV.kept_life)
+local estimate_text, day_text, month_text, named_text = string.match(hold_text, '^H (%d+) (%d+) (%d+) ([01]) ')
+call('SET', KEYS.kept_hold, hold_text, 'PX', ARGV.kept_life)
 local ended = call('ZRANGEBYSCORE', KEYS.kept_index, '-inf', now_ms - tonumber(ARGV.kept_life), 'LIMIT', 0, EXPIRED_MAX)
 if ended[1] then call('ZREM', KEYS.kept_index, unpack(ended)) end
 call('ZADD', KEYS.kept_index, now_ms, ARGV.allow_id)
 call('DEL', KEYS.hold)
 call('ZREM', KEYS.due, ARGV.allow_id)
-local open, how_text, cost_text, measured_text, ended_by_text = true, 'kept', estimate_text, '', ARGV.ended_by
+local is_open, outcome_text, cost_text, measured_text, ended_by_text = true, 'kept', estimate_text, '', ARGV.ended_by
 --@ end_hold.lua
 return {'kept'}

@@ -1,7 +1,8 @@
 //! Twin of `settle.lua`: replaces the estimate of a hold by the real cost.
 
-use crate::call::hold::{AsOf, END_HOLD, EndKeys, HoldKeys, HoldName, LOST_WRITES};
+use crate::call::hold::{END_HOLD, EndKeys, HoldKeys, HoldName, LOST_WRITES};
 use crate::script::{script, with_fragments};
+use crate::versions::AccountVersion;
 use crate::{Store, StoreError};
 use domain::entry::{EndedBy, HoldOutcome};
 use domain::measured::Measured;
@@ -17,7 +18,7 @@ script! {
     /// Amounts are nano-USD. `measured` is the word of [`Measured`] or empty, `ended_by` that of
     /// [`EndedBy`] or empty. `as_of` and `extension` may be empty. The [`RARE`] last ones are omitted if all are empty.
     args: struct SettleArgs<'a>: &'a str {
-        allow_id, estimate, cost, how, measured, as_of, extension, ended_by
+        allow_id, estimate, cost, outcome, measured, as_of, extension, ended_by
     },
 }
 
@@ -64,7 +65,7 @@ impl Settle {
     pub async fn execute(
         &self,
         keys: &HoldKeys,
-        as_of: Option<AsOf>,
+        as_of: Option<AccountVersion>,
         store: &Store,
     ) -> Result<Settled, StoreError> {
         debug_assert_eq!(keys, &self.name.keys(), "the keys are of this hold");
@@ -73,12 +74,12 @@ impl Settle {
         let measured = self.measured.as_ref().map(Measured::to_word);
         let extension = self.extension.map(|nanos| nanos.get().to_string());
         let ended_by = self.ended_by.as_ref().map(EndedBy::to_word);
-        let as_of = as_of.map(AsOf::to_arg).unwrap_or_default();
+        let as_of = as_of.map(AccountVersion::to_arg).unwrap_or_default();
         let args = SettleArgs {
             allow_id: &self.name.allow_id,
             estimate: estimate.format(self.estimate.get()),
             cost: cost.format(self.cost.get()),
-            how: self.outcome.as_str(),
+            outcome: self.outcome.as_str(),
             measured: measured.as_deref().unwrap_or_default(),
             as_of: &as_of,
             extension: extension.as_deref().unwrap_or_default(),

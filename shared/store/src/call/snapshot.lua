@@ -20,18 +20,18 @@ local agent = call('HMGET', KEYS.agent, 'frozen', format('s%d', month), 'wallet'
 local provider = call('HMGET', KEYS.agent, ARGV.provider_key_id, ARGV.provider_key_sealed)
 local run = ARGV.run_named == '1' and call('HMGET', KEYS.run, 'spent', 'last') or {}
 -- Usage of the budgets of records (decision D71), as the scripts that enforce them count it.
-local kept = call('HMGET', KEYS.account, field('text_bytes'), field('txn_in'))
+local counts = call('HMGET', KEYS.account, field('text_bytes'), field('txn_in'))
 local records = {live_runs(@KEYS.account_runs, tonumber(ARGV.run_life)), run[2] and 1 or 0, call('LLEN', KEYS.intents),
-  tonumber(kept[1] or '0'), call('HLEN', KEYS.transactions) - (kept[2] or '0')}
-local rank, left, requests, owner = -1, -1, false, false
+  tonumber(counts[1] or '0'), call('HLEN', KEYS.transactions) - (counts[2] or '0')}
+local rank, ms_left, requests, owner = -1, -1, false, false
 if ARGV.key_id ~= '' then
   rank = call('ZRANK', KEYS.active_keys, ARGV.key_id) or -1
   requests = call('GET', KEYS.rate)
-  left = call('PTTL', KEYS.rate)
+  ms_left = call('PTTL', KEYS.rate)
   -- Left from a clock that was ahead: a request beyond the rate opens it anew.
-  if left > MINUTE then requests, left = false, -1 end
+  if ms_left > MINUTE then requests, ms_left = false, -1 end
   owner = call('HGET', KEYS.virtual_key, 'agent')
 end
 local has_provider_key = provider[1] and provider[2] and 1 or 0
 local exists = agent_exists(@KEYS.agent, @KEYS.agent_keys) and 1 or 0
-return {{now_ms, exists, has_provider_key, rank, left}, account, agent, run[1] or false, requests, owner, records}
+return {{now_ms, exists, has_provider_key, rank, ms_left}, account, agent, run[1] or false, requests, owner, records}

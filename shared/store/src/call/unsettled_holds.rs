@@ -52,7 +52,11 @@ fn buckets(account: Option<&str>) -> Vec<Bucket> {
 }
 
 /// Reads the text of the hold `allow_id`. Other accounts share the bucket; `None` if the account has no such hold.
-pub async fn text(store: &Store, account: &str, allow_id: &str) -> Result<Option<String>, StoreError> {
+pub async fn read_open_text(
+    store: &Store,
+    account: &str,
+    allow_id: &str,
+) -> Result<Option<String>, StoreError> {
     let key = AccountKeys::new(account).bucket().hold(allow_id);
     let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
     // The tombstone of a voided call is not a hold.

@@ -6,17 +6,17 @@
 -- Returns: {'refunded'} | {'voided'}
 --   | {'lost_writes'} (no hold, and the account's version is below the given one; nothing changed)
 -- Cost: O(log open holds + log runs of the account); 4 to 27 calls
-local value_text = call('GET', KEYS.hold)
-local open = value_text
-if not open then value_text = call('GET', KEYS.kept_hold) end
-if not value_text then
+local hold_text = call('GET', KEYS.hold)
+local is_open = hold_text
+if not is_open then hold_text = call('GET', KEYS.kept_hold) end
+if not hold_text then
   --@ lost_writes.lua
   if lost_writes(ARGV.generation, ARGV.version) then return {'lost_writes'} end
 end
 call('SET', KEYS.hold, 'V', 'PX', ARGV.tombstone_life)
-if not value_text or value_text == 'V' then return {'voided'} end
-local estimate_text, day_text, month_text, named_text = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')
-local how_text, cost_text, measured_text, ended_by_text = 'voided', '0', '', ''
+if not hold_text or hold_text == 'V' then return {'voided'} end
+local estimate_text, day_text, month_text, named_text = string.match(hold_text, '^H (%d+) (%d+) (%d+) ([01]) ')
+local outcome_text, cost_text, measured_text, ended_by_text = 'voided', '0', '', ''
 call('ZREM', KEYS.due, ARGV.allow_id)
 call('DEL', KEYS.kept_hold)
 call('ZREM', KEYS.kept_index, ARGV.allow_id)

@@ -1,7 +1,8 @@
 //! Twin of `void.lua`: guarantees that an `authorize` whose reply was lost never charges.
 
-use crate::call::hold::{AsOf, END_HOLD, HoldName, LOST_WRITES};
+use crate::call::hold::{END_HOLD, HoldName, LOST_WRITES};
 use crate::script::{script, with_fragments};
+use crate::versions::AccountVersion;
 use crate::{Store, StoreError};
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ pub enum Voided {
 /// # Errors
 /// [`StoreError`]; retry until it succeeds. [`StoreError::LacksWrites`] if the account's version is older, or the
 /// account does not exist; nothing is written then.
-pub async fn void(store: &Store, name: &HoldName, as_of: AsOf) -> Result<Voided, StoreError> {
+pub async fn void(store: &Store, name: &HoldName, as_of: AccountVersion) -> Result<Voided, StoreError> {
     let keys = name.keys();
     let [generation, version] = as_of.to_args();
     let args = VoidArgs {

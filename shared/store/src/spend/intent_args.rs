@@ -17,8 +17,8 @@ pub(crate) struct IntentArgs<'a> {
 }
 
 impl<'a> IntentArgs<'a> {
-    pub(crate) fn new(spend: &Spend<'_>, scope: &Scope<'_>, ask: SpendStep<'a>) -> Self {
-        match ask {
+    pub(crate) fn new(spend: &Spend<'_>, scope: &Scope<'_>, step: SpendStep<'a>) -> Self {
+        match step {
             SpendStep::Request {
                 once,
                 at_ms,

@@ -8,7 +8,7 @@ use crate::script::change::{INTENT, KEPT_TEXT, MONEY, Scope, unexpected_reply};
 use crate::script::script;
 use crate::transaction::{NewTransaction, TransactionText, TransactionType};
 use crate::transit::{IntentParts, Transit};
-use crate::wallet::script::user_wallet;
+use crate::wallet::script::find_or_open_user_wallet;
 use crate::{Store, StoreError};
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ pub async fn deliver(store: &Store, transit: &Transit) -> Result<Delivered, Stor
             mode,
             actor: ACTOR,
         };
-        let wallet = user_wallet(store, &scope).await?;
+        let wallet = find_or_open_user_wallet(store, &scope).await?;
         arrival = arrive(store, transit, USER, wallet.number).await?;
     }
     match arrival {

@@ -12,7 +12,7 @@ use domain::plan::{DEFAULT_PLANS, Plans};
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::HashMap;
 use std::time::Duration;
-use store::call::authorize::{Authorize, AuthorizeOutcome, Charge, KnownAccount};
+use store::call::authorize::{AccountView, Authorize, AuthorizeOutcome, Charge};
 use store::call::hold::HoldName;
 use store::keys;
 use store::lookup::VirtualKeyOwner;
@@ -226,9 +226,9 @@ impl SeedAgent {
             allow_id: mint(IdKind::Allow),
         };
         let plans = Plans::parse(DEFAULT_PLANS).expect("the plans");
-        let view = KnownAccount {
+        let view = AccountView {
             plan: self.fields(&self.account.keys.record()).await["plan"].clone(),
-            ..KnownAccount::default()
+            ..AccountView::default()
         };
         let charge = Charge {
             estimate: Some(Nanos::new(estimate).expect("an amount")),

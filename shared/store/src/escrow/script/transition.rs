@@ -11,7 +11,7 @@ use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::transaction::{NewTransaction, TransactionText, TransactionType};
 use crate::transit::Transit;
-use crate::wallet::script::user_wallet;
+use crate::wallet::script::find_or_open_user_wallet;
 use crate::{Store, StoreError};
 use domain::intent::Reason;
 
@@ -85,7 +85,7 @@ impl EscrowTransition<'_> {
         if let Some(outcome) = self.attempt(store, target).await? {
             return Ok(outcome);
         }
-        let wallet = user_wallet(store, &self.scope()).await?;
+        let wallet = find_or_open_user_wallet(store, &self.scope()).await?;
         match self.attempt(store, Some((USER, wallet.number))).await? {
             Some(outcome) => Ok(outcome),
             None => unexpected_reply(&RESOLVE),
