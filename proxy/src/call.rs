@@ -38,7 +38,7 @@ use crate::key_owners::known_key::KnownKey;
 use crate::large_bodies::{LargeBodies, is_large};
 use crate::metrics::Stage;
 use crate::protected_request::{ProtectedRequest, RequestLimits};
-use crate::upstream::headers::HeaderLines;
+use crate::upstream::header_lines::HeaderLines;
 use crate::upstream::sent_body::SentBody;
 use body::{BodyReader, BufferedBody, DeclaredLength, may_be_large};
 use call_request::{CallRequest, RequestParser};

@@ -7,6 +7,7 @@ mod destination;
 pub mod encoding;
 pub mod exchange;
 pub mod failure;
+pub mod header_lines;
 pub mod headers;
 pub mod identity;
 mod idle;

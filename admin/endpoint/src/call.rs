@@ -1,6 +1,7 @@
 //! The argument of a handler: a call with its parameters, its body and its caller.
 
-use super::body::{Fields, IDEMPOTENCY_FIELDS, quoted};
+use super::agent_id::{require_agent_id, require_new_agent_id};
+use super::body::{Fields, quoted};
 use super::paging::{ListId, PAGING, Paging};
 use crate::admission::Admission;
 use crate::caller::Caller;
@@ -11,70 +12,17 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use bytes::Bytes;
 use domain::id::{IdKind, RANDOM_LEN};
-use domain::names::{NO_DOT_SEGMENT, NO_ID, is_agent_id, is_dot_segment, looks_like_an_id};
 use domain::plan::Plan;
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use store::keys::{AccountKeys, Realm};
-use store::once::{KEY_MAX, is_key};
 use store::script::change::Scope;
 use telemetry::PacedLine;
 
-/// The header of an idempotency key.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The content coding without any encoding.
 const IDENTITY: &str = "identity";
-
-/// A caller's idempotency key (decision D26), by where it was sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IdempotencyKey {
-    /// Value of `Idempotency-Key`.
-    Header(String),
-    /// In a field of the body. It may be the id of an intent (decision D75).
-    Body(String),
-}
-
-impl IdempotencyKey {
-    /// Returns the idempotency key of a request (decision D26): the `Idempotency-Key` header, otherwise `intent_id` or
-    /// `idempotency_key` of the body.
-    ///
-    /// # Errors
-    /// 400 for a key that is not 1 to 255 printable ASCII characters, or for two different headers.
-    pub fn from_request(headers: &HeaderMap, body: &Fields<'_>) -> Result<Option<Self>, Problem> {
-        let bad = |name: &str| {
-            Problem::validation(format!(
-                "{name} must be 1 to {KEY_MAX} printable ASCII characters."
-            ))
-        };
-        let mut sent = headers.get_all(IDEMPOTENCY_KEY).iter();
-        if let Some(key) = sent.next() {
-            if sent.any(|other| other != key) {
-                let message = "Idempotency-Key is given twice.";
-                return Err(Problem::validation(message));
-            }
-            let key = key.to_str().ok().filter(|key| is_key(key));
-            return key
-                .map(|key| Some(Self::Header(key.to_owned())))
-                .ok_or_else(|| bad("Idempotency-Key"));
-        }
-        for name in IDEMPOTENCY_FIELDS {
-            if let Some(key) = body.string(name)?.value() {
-                let key = is_key(&key).then_some(Some(Self::Body(key)));
-                return key.ok_or_else(|| bad(name));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Returns the key.
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Header(key) | Self::Body(key) => key,
-        }
-    }
-}
 
 /// A call by the caller `C`, which is `()` on public routes. `S` is the state of the operation's crate.
 pub struct Call<S, C = Caller> {
@@ -341,41 +289,6 @@ pub(crate) fn no_plan(name: &str, account: &str) -> Problem {
     Problem::new(Code::ServiceUnavailable, message)
 }
 
-/// Refuses an invalid agent id.
-///
-/// # Errors
-/// 400 with a message that begins with `what`.
-pub fn require_agent_id(what: &str, id: &str) -> Result<(), Problem> {
-    if is_agent_id(id) {
-        return Ok(());
-    }
-    require_no_dot_segment(what, id)?;
-    let message = format!(
-        "{what} must be 1 to 128 characters of A-Z a-z 0-9 . _ : - and not the reserved word `user`."
-    );
-    Err(Problem::validation(message))
-}
-
-/// Refuses an id that is not allowed for a new agent.
-///
-/// # Errors
-/// 400 with a message that begins with `what`.
-pub fn require_new_agent_id(what: &str, id: &str) -> Result<(), Problem> {
-    require_agent_id(what, id)?;
-    match looks_like_an_id(id) {
-        true => Err(Problem::validation(format!("{what} {NO_ID}."))),
-        false => Ok(()),
-    }
-}
-
-/// Refuses names that cannot occur in a path.
-pub(super) fn require_no_dot_segment(what: &str, name: &str) -> Result<(), Problem> {
-    match is_dot_segment(name.as_bytes()) {
-        true => Err(Problem::validation(format!("{what} {NO_DOT_SEGMENT}."))),
-        false => Ok(()),
-    }
-}
-
 /// Returns whether this is `application/json` or another type with JSON syntax, with any parameters.
 pub(super) fn is_json(kind: &HeaderValue) -> bool {
     let kind = kind.to_str().unwrap_or_default();
@@ -401,31 +314,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_idempotency_key_comes_from_the_header_or_the_body() {
-        let header = || Ok(Some(IdempotencyKey::Header("h".to_owned())));
-        let body = || Ok(Some(IdempotencyKey::Body("b".to_owned())));
-        for (headers, fields, expected) in [
-            (&[][..], "{}", Ok(None)),
-            (&[], r#"{"idempotency_key":null}"#, Ok(None)),
-            (&["h"], r#"{"idempotency_key":"b"}"#, header()),
-            (&["h", "h"], "{}", header()),
-            (&[], r#"{"idempotency_key":"b"}"#, body()),
-            (&[], r#"{"intent_id":"b","idempotency_key":"c"}"#, body()),
-            (&["h", "i"], "{}", Err(Code::Validation)),
-            (&[""], "{}", Err(Code::Validation)),
-            (&[], r#"{"idempotency_key":""}"#, Err(Code::Validation)),
-        ] {
-            let parsed = Fields::parse(fields.as_bytes()).unwrap();
-            let mut map = HeaderMap::new();
-            for key in headers {
-                map.append(IDEMPOTENCY_KEY, HeaderValue::from_static(key));
-            }
-            let key = IdempotencyKey::from_request(&map, &parsed).map_err(|problem| problem.code());
-            assert_eq!(key, expected, "{headers:?} {fields}");
-        }
-    }
-
-    #[test]
     fn an_unknown_parameter_is_named_escaped() {
         assert_eq!(
             unknown_parameter("limt", &["limit", "offset"]).message(),
@@ -445,25 +333,6 @@ mod tests {
             problem.message(),
             "There is no record of this id: keyId must be `vk_` and 26 letters and digits."
         );
-    }
-
-    #[test]
-    fn a_dot_segment_names_no_agent() {
-        for dots in [".", ".."] {
-            let problem = require_agent_id("agentId", dots).unwrap_err();
-            assert_eq!(problem.message(), format!("agentId {NO_DOT_SEGMENT}."));
-        }
-        for (id, is_new) in [
-            ("...", true),
-            (".a", true),
-            ("user", false),
-            ("a/b", false),
-            ("29197305186529", false),
-            ("wal_01KAH3V9J8ABCDEFGHJKMNPQRS", false),
-            ("agent_01KAH3V9J8ABCDEFGHJKMNPQRS", true),
-        ] {
-            assert_eq!(require_new_agent_id("agentId", id).is_ok(), is_new, "{id}");
-        }
     }
 
     #[test]

@@ -9,11 +9,13 @@
 //! health check, and HTTP.
 
 pub mod admission;
+mod agent_id;
 mod body;
 mod call;
 pub mod caller;
 mod dispatch;
 pub mod doc;
+mod idempotency_key;
 mod large_reads;
 mod limits;
 mod listing;
@@ -33,9 +35,11 @@ mod wallet_name;
 mod whole_number;
 
 pub use admission::Admission;
+pub use agent_id::{require_agent_id, require_new_agent_id};
 pub use body::{CURRENCIES, FieldValue, Fields, OBJECT_MAX as FIELD_OBJECT_MAX, TextForm, missing};
-pub use call::{Call, IdempotencyKey, require_agent_id, require_new_agent_id};
+pub use call::Call;
 pub use dispatch::{Peer, ResponseContext};
+pub use idempotency_key::IdempotencyKey;
 pub use large_reads::{LargeRead, LargeReads};
 pub use listing::Listing;
 pub use memory::{ANSWER_MAX, ANSWERS_MAX, BODY_MAX, SharedMemory};

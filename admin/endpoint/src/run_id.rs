@@ -1,7 +1,7 @@
 //! Run ids in paths and bodies, with the rules of the edge's `X-Service-Run-Id` (specification §4.4).
 
+use super::agent_id::require_no_dot_segment;
 use super::body::Fields;
-use super::call::require_no_dot_segment;
 use crate::problem::Problem;
 use crypto::virtual_key::WellFormed;
 use domain::names::{RUN_ID_MAX, is_run_id};

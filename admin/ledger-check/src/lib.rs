@@ -10,6 +10,7 @@
 //!
 //! Uses the store and the archive. Changes nothing except that it seals the trails that it reads.
 
+mod active_keys;
 mod archived;
 mod book;
 mod checkpoints;

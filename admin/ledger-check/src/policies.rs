@@ -1,5 +1,4 @@
-//! Compares the limits of agents and accounts with their policies, freezes with the list of frozen agents, and active
-//! virtual keys with their records and the lists of their agents.
+//! Compares the limits of agents and accounts with their policies, and freezes with the list of frozen agents.
 //!
 //! Calls are judged by the first, and an edge may write it; the second is out of its reach. Each change writes both and
 //! its audit entry in one step, so what is read between two entries must agree.
@@ -8,7 +7,6 @@ use super::book::AccountMode;
 use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
 use super::violation::Invariant;
-use domain::entry::Entry;
 use domain::mode::Mode;
 use std::collections::{BTreeMap, BTreeSet};
 use store::StoreError;
@@ -35,7 +33,7 @@ const LOW_BALANCE: usize = 6;
 type LimitTexts = [Option<String>; 7];
 
 /// The records of a violation, and its detail.
-type PolicyFault = (Vec<String>, String);
+pub(super) type PolicyFault = (Vec<String>, String);
 
 /// An agent, and the policies that may be its own.
 type JudgedAgent = (String, BTreeSet<String>);
@@ -178,52 +176,12 @@ impl Pass<'_> {
         Ok(())
     }
 
-    async fn compare_active_keys(&mut self, account_mode: AccountMode) -> Result<(), StoreError> {
-        let (store, realm) = (self.store, self.accounts.realm(account_mode));
-        let (bucket, keys) = (realm.bucket(), realm.keys());
-        let ids = self.members(account_mode, &keys.active_keys()).await?;
-        let jobs = ids.into_iter().map(|id| {
-            let read = Read::field(bucket, keys.virtual_key(&id), "agent");
-            Job::new([read], id)
-        });
-        let mut wanted = Vec::new();
-        drive(store, jobs, |id, mut answers| {
-            wanted.push((id, answers.text().unwrap_or_default()));
-        })
-        .await?;
-        let fields = ["agent", "revoked_at"];
-        let reads = |(id, agent): &(String, String)| {
-            vec![
-                Read::score(bucket, keys.active_keys(), id),
-                Read::fields(bucket, keys.virtual_key(id), &fields),
-                Read::score(bucket, keys.agent_keys(agent), id),
-            ]
-        };
-        let mut faults = Vec::new();
-        let (_, is_sure) = self
-            .read_between_entries(account_mode, wanted, reads, |(id, agent), _, mut answers| {
-                let is_active = answers.read::<Option<f64>>().flatten().is_some();
-                let record = answers.read::<[Option<String>; 2]>().unwrap_or_default();
-                let is_listed = answers.read::<Option<f64>>().flatten().is_some();
-                let detail = match record {
-                    _ if !is_active => return,
-                    [None, _] => "the key is active, but has no record",
-                    [_, Some(_)] => "the key is active, but was revoked",
-                    [Some(own), None] if own == agent && !is_listed => {
-                        "the key is active, but the list of its agent's keys lacks it"
-                    }
-                    _ => return,
-                };
-                let records = vec![keys.virtual_key(&id), keys.active_keys()];
-                faults.push((records, detail.to_owned()));
-            })
-            .await?;
-        self.report_policies(account_mode, faults, is_sure, "its active keys");
-        Ok(())
-    }
-
     /// Reads all members of a sorted set.
-    async fn members(&mut self, account_mode: AccountMode, key: &str) -> Result<Vec<String>, StoreError> {
+    pub(super) async fn members(
+        &mut self,
+        account_mode: AccountMode,
+        key: &str,
+    ) -> Result<Vec<String>, StoreError> {
         let bucket = self.accounts.realm(account_mode).bucket();
         let mut members: Vec<String> = Vec::new();
         loop {
@@ -243,7 +201,7 @@ impl Pass<'_> {
     }
 
     /// Reports the records that are wrong, and an inconclusive result if some could not be read between two entries.
-    fn report_policies(
+    pub(super) fn report_policies(
         &mut self,
         account_mode: AccountMode,
         faults: Vec<PolicyFault>,
@@ -259,52 +217,6 @@ impl Pass<'_> {
             let reason = format!("{what} changed during each read");
             self.add_inconclusive(Invariant::Policies, &[&record], reason);
         }
-    }
-
-    /// Processes an audit entry: collects keys that it says were revoked.
-    pub(super) async fn trail_key(
-        &mut self,
-        account_mode: AccountMode,
-        entry: &Entry,
-    ) -> Result<(), StoreError> {
-        if matches!(entry.kind.as_str(), "virtual_key.revoked" | "api_key.revoked")
-            && let Some(id) = entry.data.get("keyId").and_then(|id| id.as_str())
-        {
-            let revoked = &mut self.page(account_mode).revoked_keys;
-            revoked.push(id.to_owned());
-            if revoked.len() >= BATCH {
-                return self.check_revoked_keys(account_mode).await;
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that no key is in force that the trail says was revoked. No key is ever restored.
-    pub(super) async fn check_revoked_keys(&mut self, account_mode: AccountMode) -> Result<(), StoreError> {
-        let ids = std::mem::take(&mut self.page(account_mode).revoked_keys);
-        let (realm, store) = (self.accounts.realm(account_mode), self.store);
-        let (bucket, keys) = (realm.bucket(), realm.keys());
-        let fields = ["created_at", "revoked_at"];
-        let jobs = ids.into_iter().map(|id| {
-            let reads = [
-                Read::score(bucket, keys.active_keys(), &id),
-                Read::fields(bucket, keys.api_key(&id), &fields),
-            ];
-            Job::new(reads, id)
-        });
-        drive(store, jobs, |id, mut answers| {
-            let is_active = answers.read::<Option<f64>>().flatten().is_some();
-            let api_key = answers.read::<[Option<String>; 2]>().unwrap_or_default();
-            let record = match api_key {
-                _ if is_active => keys.virtual_key(&id),
-                [Some(_), None] => keys.api_key(&id),
-                _ => return,
-            };
-            let audit = realm.audit();
-            let detail = "the key is in force, but the trail says that it was revoked";
-            self.add_violation(Invariant::Trail, &[&record, &audit], detail);
-        })
-        .await
     }
 }
 

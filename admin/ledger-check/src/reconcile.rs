@@ -3,7 +3,10 @@
 //! next pass stores its items and reports those without a counterpart. A partition is stored whole or not at all: if
 //! there are too many items, the pass forgets partitions, and those of them that still differ remain for the next one.
 
-use super::violation::Invariant;
+mod comparison;
+
+pub(super) use comparison::{ComparedKind, Comparison, MismatchWords};
+
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -15,182 +18,6 @@ const ITEMS_MAX: usize = 500_000;
 
 /// The item of [`Comparison::TransactionList`], as reported.
 pub(super) const LIST: &str = "a list";
-
-/// The two sides of a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Comparison {
-    /// Settled intents that moved money, and transactions that name an intent.
-    IntentTransaction,
-    /// The lists that each intent belongs in, and those that contain it.
-    IntentList,
-    /// Confirmed deposits, and their transactions.
-    Deposit,
-    /// Money movements by the escrows' records, and the transactions of escrows.
-    EscrowMoney,
-    /// Parties that released or disputed escrows by the escrows' records, and the settled intents of these operations.
-    EscrowWinner,
-    /// Lists of transactions that exist, and those that should exist.
-    TransactionList,
-    /// Wallets and escrows, and the look-ups of their numbers.
-    Place,
-    /// Parties of escrows, and the lists that contain them.
-    EscrowList,
-    /// The accounts with a user of an e-mail address, and those in its look-up.
-    Email,
-    /// Transfers that were sent, and those that were received or wait. A key names a sender, a receiver and an amount;
-    /// its items are counted.
-    Transfer,
-    /// Settled intents, and their audit entries.
-    TrailIntent,
-    /// Deposits, and their audit entries.
-    TrailDeposit,
-    /// Steps of escrows, and their audit entries.
-    TrailEscrow,
-}
-
-const COMPARISONS: usize = Comparison::ALL.len();
-
-/// Kind of the records that a comparison's keys name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ComparedKind {
-    /// Intents, by their ids.
-    Intent,
-    /// Deposits, by their references.
-    Deposit,
-    /// Escrows, by their numbers.
-    Escrow,
-    /// Keys of the store, or other names that are reported as they are.
-    Key,
-}
-
-/// Invariant and words with which a mismatch of a comparison is reported.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct MismatchWords {
-    pub(super) invariant: Invariant,
-    pub(super) subject: ComparedKind,
-    /// The words before the items that only the side of the records has.
-    pub(super) records: &'static str,
-    /// The words before the items that only the other side has.
-    pub(super) matches: &'static str,
-}
-
-impl Comparison {
-    const ALL: [Self; 13] = [
-        Self::IntentTransaction,
-        Self::IntentList,
-        Self::Deposit,
-        Self::EscrowMoney,
-        Self::EscrowWinner,
-        Self::TransactionList,
-        Self::Place,
-        Self::EscrowList,
-        Self::Email,
-        Self::Transfer,
-        Self::TrailIntent,
-        Self::TrailDeposit,
-        Self::TrailEscrow,
-    ];
-
-    /// Returns how a mismatch is reported.
-    pub(super) const fn report(self) -> MismatchWords {
-        let (invariant, subject, records, matches) = match self {
-            Self::IntentTransaction => (
-                Invariant::Intent,
-                ComparedKind::Intent,
-                "the intent records",
-                "its transactions are",
-            ),
-            Self::IntentList => (
-                Invariant::Intent,
-                ComparedKind::Intent,
-                "it belongs in",
-                "it is listed in",
-            ),
-            Self::Deposit => (
-                Invariant::Pending,
-                ComparedKind::Key,
-                "the confirmed deposit is",
-                "its transactions are",
-            ),
-            Self::EscrowMoney => (
-                Invariant::EscrowState,
-                ComparedKind::Escrow,
-                "its status requires",
-                "its transactions are",
-            ),
-            Self::EscrowWinner => (
-                Invariant::EscrowState,
-                ComparedKind::Escrow,
-                "its record names as resolving intent",
-                "its settled releases and disputes are",
-            ),
-            Self::TransactionList => (
-                Invariant::WalletBalance,
-                ComparedKind::Key,
-                "there is",
-                "there should be",
-            ),
-            Self::Place => (
-                Invariant::Names,
-                ComparedKind::Key,
-                "the number belongs to",
-                "its look-up names",
-            ),
-            Self::EscrowList => (
-                Invariant::Names,
-                ComparedKind::Escrow,
-                "its party is",
-                "it is in the list of",
-            ),
-            Self::Email => (
-                Invariant::Names,
-                ComparedKind::Key,
-                "users of it are in",
-                "it names",
-            ),
-            Self::Transfer => (
-                Invariant::Transit,
-                ComparedKind::Key,
-                "sent, but neither received nor waiting:",
-                "received or waiting, but not sent:",
-            ),
-            Self::TrailIntent => (
-                Invariant::Trail,
-                ComparedKind::Intent,
-                "the settled intent is",
-                "its audit entries say",
-            ),
-            Self::TrailDeposit => (
-                Invariant::Trail,
-                ComparedKind::Deposit,
-                "the deposit is",
-                "its audit entries say",
-            ),
-            Self::TrailEscrow => (
-                Invariant::Trail,
-                ComparedKind::Escrow,
-                "the escrow is",
-                "its audit entries say",
-            ),
-        };
-        MismatchWords {
-            invariant,
-            subject,
-            records,
-            matches,
-        }
-    }
-
-    /// Returns whether one side is the audit trail.
-    pub(super) fn is_of_trail(self) -> bool {
-        self.report().invariant == Invariant::Trail
-    }
-
-    /// Returns whether both sides come from the scan of the keys.
-    const fn is_walked(self) -> bool {
-        matches!(self, Self::EscrowWinner | Self::Place | Self::Email)
-    }
-}
 
 /// A side of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,6 +33,8 @@ pub(super) enum Side {
     /// The same of a counterpart.
     MatchMeanwhile,
 }
+
+const COMPARISONS: usize = Comparison::ALL.len();
 
 /// An item without a counterpart.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod guesses;
 
 mod invitations;
 mod login;
+mod me;
 pub mod metrics;
 mod password;
 mod person;

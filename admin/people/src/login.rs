@@ -1,21 +1,16 @@
-//! `POST /login`, `POST /logout`, `GET /me`.
+//! `POST /login`, `POST /logout`.
 
 use super::guesses::{at_user, attempts, count_named, count_right_password, locked, source, take};
-use super::person::{
-    Me, NewLogin, UserAccountView, UserView, find, given_code, given_email, given_password, not_hashed,
-    signed_in,
-};
+use super::me;
+use super::person::{Me, NewLogin, find, given_code, given_email, given_password, not_hashed, signed_in};
 use super::totp::{Factor, second_factor};
 use crate::metrics::Login;
 use crate::state::{CHANGE_ATTEMPTS, Call, OpenCall, PeopleState};
 use axum::http::HeaderMap;
-use domain::timestamp::iso_from_ms;
 use endpoint::caller::session::{self, SentCookie};
-use endpoint::doc::is;
 use endpoint::{Answer, Code, Fields, Problem, Reply, operations};
 use futures::{StreamExt, TryStreamExt, stream};
 use secrecy::SecretString;
-use serde::Serialize;
 use serde_json::json;
 use std::net::IpAddr;
 use store::StoreError;
@@ -27,8 +22,7 @@ use store::session::script::{SessionEnd, SessionOpened, SessionOpening, end};
 use store::session::{Session, SessionPlace};
 use store::user::email::EmailOwner;
 use store::user::script::note;
-use store::user::{StoredUser, User, last_logins};
-use utoipa::ToSchema;
+use store::user::{StoredUser, User};
 
 operations! {
     /// Operations on signing in and out.
@@ -36,7 +30,7 @@ operations! {
 
     POST "/login",  public,          Both, Uncounted, login;
     POST "/logout", session(Viewer), Both, Uncounted, logout, AlwaysAllowed;
-    GET  "/me",     session(Viewer), Both, Uncounted, me, AlwaysAllowed;
+    GET  "/me",     session(Viewer), Both, Uncounted, me::get, AlwaysAllowed;
 }
 
 /// Dummy account for unknown e-mail addresses: the same work is done for them, so that the response time reveals
@@ -389,62 +383,4 @@ pub async fn logout(call: Call) -> Answer {
     )
     .await?;
     Ok(Reply::done()?.header("set-cookie", &session::no_cookie(&call.admission)))
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Me)]
-pub(super) struct MeView<'a> {
-    success: bool,
-    user: UserView<'a>,
-    account: UserAccountView<'a>,
-    session: SessionTimes<'a>,
-    /// Value of `X-CSRF-Token` for every call that changes something.
-    #[schema(value_type = is::CsrfToken)]
-    csrf_token: String,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = SessionTimes)]
-struct SessionTimes<'a> {
-    #[schema(value_type = is::SessionId)]
-    id: &'a str,
-    #[schema(value_type = is::Time)]
-    created_at: String,
-    /// Latest end of the session.
-    #[schema(value_type = is::Time)]
-    expires_at: String,
-}
-
-/// `GET /me`
-pub async fn me(call: Call) -> Answer {
-    let (people, keys) = (&call.state, call.keys());
-    let me = Me::for_caller(&call)?;
-    let SentCookie::Token(token) = SentCookie::from_headers(call.headers()) else {
-        return Err(session::ended(&people.admission));
-    };
-    let (account, stored, logins, sessions) = tokio::join!(
-        Account::read(&people.store, &call.caller.account),
-        me.stored(&call),
-        last_logins(&people.store, &keys),
-        me.sessions(&call)
-    );
-    let (account, stored) = (
-        account?.ok_or_else(|| session::ended(&people.admission))?,
-        stored?,
-    );
-    let open = sessions?.into_iter().find(|session| session.id == me.session);
-    let open = open.ok_or_else(|| session::ended(&people.admission))?;
-    Reply::ok(&MeView {
-        success: true,
-        user: UserView::new(&stored.user, &logins?),
-        account: UserAccountView::new(&account),
-        session: SessionTimes {
-            id: &open.id,
-            created_at: iso_from_ms(open.created_at_ms),
-            expires_at: iso_from_ms(open.expires_at_ms),
-        },
-        csrf_token: token.csrf(),
-    })
 }

@@ -13,7 +13,7 @@ use crate::large_bodies::LargeBodies;
 use crate::metrics::Metrics;
 use crate::unsent_answers::UnsentAnswers;
 use crate::upstream::failure::{NoAnswer, bad_answer};
-use crate::upstream::headers::HeaderLines;
+use crate::upstream::header_lines::HeaderLines;
 use crate::upstream::whole_answer::ExpectedAnswer;
 use crate::upstream::{ProviderAnswer, ReceivedAnswer, Upstream, UpstreamFailure, WholeAnswer, sent_key};
 use domain::measured::Endpoint;

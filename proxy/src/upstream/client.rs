@@ -1,7 +1,8 @@
 //! The client of a provider: its settings, its connections, and the tasks that refresh them.
 
 use super::connection_budget::ConnectionBudget;
-use super::headers::{ForwardList, HeaderLines};
+use super::header_lines::HeaderLines;
+use super::headers::ForwardList;
 use super::identity::UpstreamIdentity;
 use super::idle::{Idle, SWEEP_EVERY};
 use super::sent_body::SentBody;

@@ -2,7 +2,8 @@
 
 use super::client::{Deadlines, Upstream};
 use super::failure::{BreakOff, NoAnswer, UpstreamFailure, bad_answer};
-use super::headers::{AuthorizedHeaders, head_length};
+use super::header_lines::AuthorizedHeaders;
+use super::headers::head_length;
 use super::open::OpenExchange;
 use super::stream::AnswerStream;
 use super::whole_answer::ReceivedAnswer;

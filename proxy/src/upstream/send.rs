@@ -2,7 +2,7 @@
 
 use super::client::Upstream;
 use super::failure::NoAnswer;
-use super::headers::AuthorizedHeaders;
+use super::header_lines::AuthorizedHeaders;
 use super::idle::Connected;
 use super::open::{OpenExchange, Transfer};
 use super::target::UpstreamTarget;

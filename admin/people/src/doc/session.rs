@@ -1,6 +1,7 @@
 //! OpenAPI documentation of signing in, of sessions, passwords and the second factor.
 
-use super::super::login::{ACCOUNT_MAX, MeView};
+use super::super::login::ACCOUNT_MAX;
+use super::super::me::MeView;
 use super::super::password::PasswordChanged;
 use super::super::person::{CODE_MAX, SignedIn};
 use super::super::sessions::SessionView;

@@ -9,20 +9,19 @@
 mod confirmation;
 mod dedicated;
 mod fair_queue;
+mod offers;
 mod pools;
 
 use self::confirmation::{
-    Confirmation, config_of_server, followed_mark, followed_query, nodes_query, offer_queries,
-    readable_config,
+    Confirmation, followed_mark, followed_query, nodes_query, offer_queries, readable_config,
 };
 use self::dedicated::{Dedicated, late};
 use self::fair_queue::Address;
 pub(super) use self::pools::Dial;
 use self::pools::Pools;
 use super::cluster::{Master, is_ask, not_here, redirection, replicas_listed};
-use super::scan::Node;
 use super::{Store, StoreError};
-use crate::durability::{DurabilityStatus, Offer};
+use crate::durability::Offer;
 use crate::error_counters;
 use crate::keys::FENCE;
 use crate::malformed::MalformedPlace;
@@ -420,64 +419,6 @@ impl Store {
         };
         let answer = answer.map_err(|error| error.at(|_| Some(MalformedPlace::of_command(command))))?;
         redis::from_redis_value(answer).map_err(StoreError::unexpected)
-    }
-
-    /// Queries all servers for the durability of changes of money.
-    pub async fn durability(&self) -> Result<DurabilityStatus, StoreError> {
-        Ok(self.durability_by(&self.offers().await?))
-    }
-
-    /// Returns the durability of changes of money on servers with these offers.
-    pub fn durability_by(&self, offers: &[Offer]) -> DurabilityStatus {
-        let money = self.money.as_ref();
-        let configured = money.map_or(Durability::Async, |money| money.configured);
-        DurabilityStatus::from_offers(configured, offers)
-    }
-
-    /// Queries all servers for what they offer.
-    pub async fn offers(&self) -> Result<Vec<Offer>, StoreError> {
-        let (info, config) = offer_queries();
-        let nodes = self.nodes().await?;
-        let (infos, configs) = (
-            self.send_to(&nodes, &info).await,
-            self.send_to(&nodes, &config).await,
-        );
-        let listed = self.listed(&nodes).await?;
-        let offers = infos
-            .into_iter()
-            .zip(configs)
-            .zip(listed)
-            .map(|((info, config), listed)| {
-                let (info, config) = (super::text(info?)?, config_of_server(config)?);
-                Ok(Offer::from_info(&info, config.as_deref()).listed(listed))
-            });
-        offers.collect()
-    }
-
-    /// Renews the mark that a replica follows this single server, so that a process which starts after the replica left
-    /// still expects it. Does nothing on a cluster, which lists its replicas, or without a replica.
-    ///
-    /// # Errors
-    /// [`StoreError`]
-    pub async fn mark_followed(&self, offers: &[Offer]) -> Result<(), StoreError> {
-        match offers {
-            [offer] if offer.replicas > 0 && !self.is_cluster() => {
-                self.command(&followed_mark(&offer.run_id, REPLICA_EXPECTED))
-                    .await
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Counts the replicas that the cluster lists for each of these masters.
-    async fn listed(&self, nodes: &[Node]) -> Result<Vec<u64>, StoreError> {
-        if !self.is_cluster() {
-            return Ok(vec![0; nodes.len()]);
-        }
-        let answers = self.send_to(nodes, &nodes_query()).await.into_iter();
-        let listed =
-            answers.map(|answer| Ok(replicas_listed(&super::text(answer?).unwrap_or_default()).usable));
-        listed.collect()
     }
 }
 
