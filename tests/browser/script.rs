@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Longest time of a step, with a browser for each of the tests that run beside it. The script gives up then, and
 /// reports its position.
-const STEP_TIME: Duration = Duration::from_secs(60);
+const STEP_TIME: Duration = Duration::from_secs(180);
 /// Longest time without a line from the script, which writes one after each step. Longer than a step by the time of the
 /// report.
 const SILENCE: Duration = STEP_TIME.saturating_add(Duration::from_secs(30));

@@ -9,7 +9,7 @@ import { Person } from './person.mjs';
 const { chromium } = need('playwright-core');
 
 /** Longest wait for anything on a page: a busy machine is no fault of the page. */
-const WAIT_MS = 20_000;
+const WAIT_MS = 60_000;
 /** Maximum characters of a page's text in the report of a failed journey. */
 const TEXT_MAX = 4_000;
 const OPTIONS = [

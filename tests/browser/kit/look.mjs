@@ -11,7 +11,7 @@ const TABLET = { width: 1024, height: 768 };
 
 const AXE = readFileSync(need.resolve('axe-core/axe.min.js'), 'utf8');
 /** Longest wait for a page to come to rest. */
-const REST_MS = 20_000;
+const REST_MS = 60_000;
 
 /** Elements that a page shows while it loads. */
 const LOADING = '[aria-busy="true"]:not(button), [role="status"][aria-label^="Loading"], .boot';

@@ -5,7 +5,7 @@ import { rest } from './look.mjs';
 import { plan } from './stage.mjs';
 
 /** Longest wait for something that another part of the system has to do first. */
-const EVENTUALLY_MS = 30_000;
+const EVENTUALLY_MS = 60_000;
 /** Pause between two looks. */
 const AGAIN_MS = 100;
 
