@@ -57,6 +57,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "TABLES_MAX fields, once in two seconds, not for a request",
     ),
     (
+        "refused_commands",
+        "no record: it asks for the rights of the store's user, once a second",
+    ),
+    (
         "virtual_key_forget",
         "FORGOTTEN_AT_ONCE keys that its caller names",
     ),

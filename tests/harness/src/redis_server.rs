@@ -17,7 +17,7 @@ const WAIT: Duration = Duration::from_secs(20);
 /// Attempts to start when another process took the port meanwhile.
 const START_ATTEMPTS: usize = 5;
 /// The deadline of [`Redis::store`]: long, since a slow test machine must not count as a failure of the store.
-const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A private Redis server on a free port, with a unix socket beside it; killed on drop.
 #[derive(Debug)]

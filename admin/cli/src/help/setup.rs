@@ -74,17 +74,17 @@ pub(super) const PAGES: &[HelpPage] = &[
     HelpPage {
         path: "store check",
         about: "Checks whether the store is safe for money: it has a ledger's epoch, evicts no keys, skipped no \
-                writes when it loaded its file, agrees with this machine's clock, and is no restored backup that \
-                waits for `store accept`. It must also accept writes, and its secrets must open with the configured \
-                master keys. The command names accounts with lost writes, whose calls are denied until `store \
-                accept`. It warns about a store without append-only file, which loses writes when it restarts, and \
-                about one without maxmemory.",
+                writes when it loaded its file, agrees with this machine's clock, refuses its user no command of \
+                the scripts, and is no restored backup that waits for `store accept`. It must also accept writes, \
+                and its secrets must open with the configured master keys. The command names accounts with lost \
+                writes, whose calls are denied until `store accept`. It warns about a store without append-only \
+                file, which loses writes when it restarts, and about one without maxmemory.",
         changes: "nothing.",
         examples: &["tollgate-admin store check --json"],
-        refused: "the store has no ledger, evicts keys, skipped writes, has a wrong clock, was restored and not \
-                  accepted, refuses writes (with OOM, MISCONF, READONLY or NOREPLICAS), has secrets under a different \
-                  master key, lost writes of accounts, is less durable than store.durability requires, or does not \
-                  answer",
+        refused: "the store has no ledger, evicts keys, skipped writes, has a wrong clock, refuses its user a \
+                  command, was restored and not accepted, refuses writes (with OOM, MISCONF, READONLY or \
+                  NOREPLICAS), has secrets under a different master key, lost writes of accounts, is less durable \
+                  than store.durability requires, or does not answer",
     },
     HelpPage {
         path: "account create",
