@@ -135,7 +135,7 @@ impl RetryQueue {
         self.unjournaled().unwritten()
     }
 
-    /// Whether no item waits.
+    /// Returns whether no item waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,6 +1,7 @@
-//! Whether the store may be used (decision D47): it is the ledger that this edge knows, is configured safely, and lost
-//! no writes. A background task checks once a second. A call checks again if a connection to the store broke since the
-//! last check: the server may meanwhile have been restored from a backup, or have started without its last writes.
+//! Health of the store (decision D47). It can be used if it is the ledger that this edge knows, is configured safely
+//! and lost no writes. A background task checks once a second. A call checks again if a connection to the store broke
+//! since the last check: the server may meanwhile have been restored from a backup, or have started without its last
+//! writes.
 
 mod outage;
 mod shared_read;

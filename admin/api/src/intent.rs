@@ -82,7 +82,7 @@ fn intents(call: &Call) -> Intents<'_> {
     Intents::new(&call.state.store, &call.state.archive, call.realm())
 }
 
-/// Whether records of this kind are intents.
+/// Returns whether records of this kind are intents.
 const fn is_intent(kind: IntentKind) -> bool {
     !matches!(kind, IntentKind::Transfer | IntentKind::Deposit)
 }

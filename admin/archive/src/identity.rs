@@ -47,7 +47,7 @@ impl Archive {
             None => self.mark(store).await?,
         };
         match archive_id::keep(store, &id).await {
-            // What is archived makes room in a full store.
+            // Archiving makes room in a full store.
             Err(error) if error.is_out_of_memory() => Ok(()),
             Ok(kept) if kept != id => Err(another(&kept)),
             kept => kept.map(drop),

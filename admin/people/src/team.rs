@@ -68,7 +68,7 @@ pub(super) struct RoleChanged<'a> {
     api_keys: Vec<ApiKeyView<'a>>,
 }
 
-/// Whether the API keys that a user made are to be kept.
+/// Returns whether the API keys that a user made are to be kept.
 fn keeps_api_keys(call: &Call) -> Result<bool, Problem> {
     let query = call.query(&["keepApiKeys"])?;
     match query.get("keepApiKeys").map(String::as_str) {

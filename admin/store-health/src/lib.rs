@@ -1,5 +1,5 @@
-//! Whether the store can be trusted (decision D47): it must reply, have an epoch and all acknowledged writes, and never
-//! evict.
+//! Health of the store (decision D47). It can be trusted if it replies, has an epoch and all acknowledged writes, and
+//! never evicts.
 //!
 //! A worker checks it once a second; a request checks it again if the connection was lost since. Uses only the store.
 

@@ -41,19 +41,19 @@ pub struct EdgeApp {
     arrivals: Arc<Arrivals<Arc<Connections>>>,
     connections: Arc<Connections>,
     tls: Option<Acceptor>,
-    within: Duration,
+    client_timeout: Duration,
     bursts: Bursts,
 }
 
 impl EdgeApp {
-    /// Creates the application. `state` is set before the first connection is accepted; `within` is the deadline of the
-    /// first head, counted from the accept.
+    /// Creates the application. `state` is set before the first connection is accepted; `client_timeout`
+    /// (`proxy.client_timeout_ms`) is the deadline of the first head, counted from the accept.
     pub fn new(
         state: Arc<OnceLock<Arc<EdgeState>>>,
         conf: Arc<ServerConf>,
         connections: Arc<Connections>,
         tls: Option<Acceptor>,
-        within: Duration,
+        client_timeout: Duration,
     ) -> Self {
         let mut proxy = HttpProxy::new(Edge::new(Arc::clone(&state)), conf);
         proxy.handle_init_modules();
@@ -64,7 +64,7 @@ impl EdgeApp {
             arrivals: Arc::new(Arrivals::new(Arc::clone(&connections))),
             connections,
             tls,
-            within,
+            client_timeout,
             bursts: Bursts::default(),
         }
     }
@@ -79,7 +79,7 @@ impl EdgeApp {
 
     /// Serves HTTP on a connection until it ends, misses the deadline of its first head, or is closed for another one.
     async fn serve_in_time(&self, connection: Stream, entry: &OpenConnection, shutdown: &ShutdownWatch) {
-        let deadline = Instant::now() + self.within;
+        let deadline = Instant::now() + self.client_timeout;
         let head = Arc::new(RequestHeads::expected_by(deadline));
         let serving = pin!(self.serve(connection, Arc::clone(&head), entry.requests(), shutdown));
         let overdue = Box::pin(sleep_until(deadline + LATE_ANSWER));
@@ -125,7 +125,7 @@ impl EdgeApp {
         let connection: Stream = match seen {
             Some(seen) => {
                 let metrics = Arc::clone(&self.state.get()?.metrics);
-                Box::new(HeadLimited::new(connection, seen, metrics, self.within))
+                Box::new(HeadLimited::new(connection, seen, metrics, self.client_timeout))
             }
             None => connection,
         };

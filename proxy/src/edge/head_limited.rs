@@ -47,7 +47,7 @@ pub struct HeadLimited {
     inner: Stream,
     head: Arc<RequestHeads>,
     metrics: Arc<Metrics>,
-    within: Duration,
+    client_timeout: Duration,
     /// Deadline of the current head.
     late: Timer,
     /// Deadline for the caller to read the refusal or the end of the connection.
@@ -65,14 +65,19 @@ impl std::fmt::Debug for HeadLimited {
 }
 
 impl HeadLimited {
-    /// Wraps a connection. `within` is the time for each further head, counted from its first byte, and the time for
-    /// the caller to read a refusal or the end of the connection.
-    pub fn new(inner: Stream, head: Arc<RequestHeads>, metrics: Arc<Metrics>, within: Duration) -> Self {
+    /// Wraps a connection. `client_timeout` (`proxy.client_timeout_ms`) is the time for each further head, counted from
+    /// its first byte, and the time for the caller to read a refusal or the end of the connection.
+    pub fn new(
+        inner: Stream,
+        head: Arc<RequestHeads>,
+        metrics: Arc<Metrics>,
+        client_timeout: Duration,
+    ) -> Self {
         Self {
             inner,
             head,
             metrics,
-            within,
+            client_timeout,
             late: Timer::default(),
             closed: Timer::default(),
             refusal: None,
@@ -92,7 +97,9 @@ impl HeadLimited {
         match self.head.has_arrived() {
             false => self.late.is_over(context, || self.head.deadline()),
             true if left == HEAD_BYTES_MAX => false,
-            true => self.late.is_over(context, || Instant::now() + self.within),
+            true => self
+                .late
+                .is_over(context, || Instant::now() + self.client_timeout),
         }
     }
 
@@ -136,7 +143,11 @@ impl HeadLimited {
 
     /// Fails if the caller does not read the end of this connection in time.
     fn in_time(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
-        if polled.is_pending() && self.closed.is_over(context, || Instant::now() + self.within) {
+        if polled.is_pending()
+            && self
+                .closed
+                .is_over(context, || Instant::now() + self.client_timeout)
+        {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         polled

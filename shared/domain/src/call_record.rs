@@ -136,7 +136,7 @@ impl CallRecord {
         self.outcome == HoldOutcome::Kept.as_str()
     }
 
-    /// Whether an earlier entry of the same decision can say that its hold was kept.
+    /// Returns whether an earlier entry of the same decision can say that its hold was kept.
     pub fn can_follow_kept(&self) -> bool {
         [
             HoldOutcome::Corrected,

@@ -33,9 +33,9 @@ pub const NO_ID: &str = "must not begin with `wal_`, or look like the id of anot
 /// The names of which [`looks_like_an_id`] is true, as a JSON Schema pattern.
 pub const ID_PATTERN: &str = "^([1-9][0-9]{13,15}|wal_.*|(acct|usr|ses|inv|key|pol|pk|vk|allow|deny|req|int|txn|aud|wh|whd)_[0-9A-Za-z]{26})$";
 
-/// Whether the name looks like an id that Tollgate makes of something else than an agent, or like a wallet's number:
-/// who chooses such a name gets what was meant for that record. Any name with the prefix of a wallet's id names a
-/// wallet in a payment, so that none would reach an agent of this name (decision D61).
+/// Returns whether the name looks like an id that Tollgate makes of something else than an agent, or like a wallet's
+/// number: who chooses such a name gets what was meant for that record. Any name with the prefix of a wallet's id names
+/// a wallet in a payment, so that none would reach an agent of this name (decision D61).
 pub fn looks_like_an_id(name: &str) -> bool {
     let is_random =
         |text: &str| text.len() == RANDOM_LEN && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -50,7 +50,7 @@ pub fn looks_like_an_id(name: &str) -> bool {
             .any(|kind| name.strip_prefix(kind.prefix()).is_some_and(is_random))
 }
 
-/// Whether this may name an agent. `user` names the account's own wallet and is reserved (D61).
+/// Returns whether this may name an agent. `user` names the account's own wallet and is reserved (D61).
 pub fn is_agent_id(name: &str) -> bool {
     well_formed(name.as_bytes(), AGENT_ID_MAX) && !is_dot_segment(name.as_bytes()) && name != "user"
 }

@@ -103,7 +103,7 @@ impl<K: Clone + Eq + Hash> Pool<K> {
                 return;
             };
             self.free -= 1;
-            // Where nobody receives it, the wait is about to be dropped, and gives the permit back.
+            // If nobody receives it, the wait is about to be dropped, and gives the permit back.
             let _ = sender.send(());
         }
     }

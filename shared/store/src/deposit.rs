@@ -102,7 +102,7 @@ impl Deposit {
         read.collect()
     }
 
-    /// Whether it began as pending: only then is it found by its reference alone.
+    /// Returns whether it began as pending: only then is it found by its reference alone.
     pub fn was_announced(&self) -> bool {
         self.first == DepositState::Pending
     }

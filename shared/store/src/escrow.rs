@@ -111,7 +111,7 @@ impl Escrow {
         self.mode == realm.mode() && self.has_party(realm.account())
     }
 
-    /// Whether payer and payee are in different accounts.
+    /// Returns whether payer and payee are in different accounts.
     pub fn crosses_accounts(&self) -> bool {
         self.payer.account != self.payee.account
     }

@@ -25,7 +25,7 @@ script! {
 /// Maximum number of providers that an agent has keys for.
 pub const PROVIDERS_MAX: usize = 32;
 
-/// What a provider key takes in an agent's row beside its sealed text, in bytes. Equals `KEY_BYTES` in
+/// Bytes that a provider key takes in an agent's row beside its sealed text. Equals `KEY_BYTES` in
 /// `kept_text.lua`.
 pub const KEY_BYTES: u64 = 400;
 

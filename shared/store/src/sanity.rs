@@ -1,5 +1,5 @@
-//! Whether the store can be trusted with money (decision D47): it must never evict, must have all its writes, must be
-//! the ledger that was initialised, and its clock must be right. A wiped store is an error, not a fresh budget.
+//! Checks that the store can be trusted with money (decision D47): it must never evict, must have all its writes, must
+//! be the ledger that was initialised, and its clock must be right. A wiped store is an error, not a fresh budget.
 
 use crate::audit::reseal_checkpoint_key::FIELD;
 use crate::clock_difference::{self, ClockDiffers};

@@ -94,7 +94,7 @@ impl Session {
         })
     }
 
-    /// Whether it is open at `now_ms`, as `session/use.lua` decides it.
+    /// Returns whether it is open at `now_ms`, as `session/use.lua` decides it.
     fn is_open(&self, idle_ms: u64, now_ms: u64) -> bool {
         let is_ahead = self.created_at_ms.max(self.last_seen_ms) > now_ms + AHEAD_MAX_MS;
         self.expires_at_ms > now_ms && self.last_seen_ms + idle_ms > now_ms && !is_ahead

@@ -209,7 +209,7 @@ impl CallFilter {
             })
     }
 
-    /// Whether the call is charged to the days of the filter; a denial is charged to none.
+    /// Returns whether the call is charged to the days of the filter; a denial is charged to none.
     fn charges(&self, call: &CallRecord) -> bool {
         if self.charged_from.is_none() && self.charged_to.is_none() {
             return true;

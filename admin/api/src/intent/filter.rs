@@ -75,7 +75,7 @@ impl<'a> IntentFilter<'a> {
         }
     }
 
-    /// Whether it shows every intent.
+    /// Returns whether it shows every intent.
     pub(super) fn is_all(&self) -> bool {
         *self == Self::default()
     }

@@ -169,8 +169,8 @@ impl GroupViolations {
 }
 
 impl Minute {
-    /// Whether it is over at `at_ms`, with groups that wait for its end: they come before everything that is later. It
-    /// is over as well if the clock was set back: it was ahead, and would reach this minute's end much later.
+    /// Returns whether it is over at `at_ms`, with groups that wait for its end: they come before everything that is
+    /// later. It is over as well if the clock was set back: it was ahead, and would reach this minute's end much later.
     pub const fn has_ended(&self, at_ms: u64) -> bool {
         self.waits && at_ms / MINUTE_MS != self.number
     }

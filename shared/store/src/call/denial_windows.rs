@@ -138,7 +138,7 @@ pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, St
         }
     })
     .await?;
-    // Where each denial has a record of its own, the count is only removed.
+    // If each denial has a record of its own, the count is only removed.
     let (to_record, to_remove): (Vec<CountedDenials>, Vec<CountedDenials>) =
         ended.into_iter().partition(|counted| counted.unrecorded() > 0);
     for windows in to_remove.chunks(SCANNED) {

@@ -21,7 +21,7 @@ pub struct EscrowFilter {
 }
 
 impl EscrowFilter {
-    /// Whether it matches every escrow.
+    /// Returns whether it matches every escrow.
     pub fn is_all(&self) -> bool {
         *self == Self::default()
     }
@@ -40,8 +40,8 @@ struct Parties<'a> {
 }
 
 impl Parties<'_> {
-    /// Whether the escrow of a member of the list matches, and has the account as a party. Conditions and reason of a
-    /// dispute, which can be most of its record, stay in the store.
+    /// Returns whether the escrow of a member of the list matches, and has the account as a party. Conditions and
+    /// reason of a dispute, which can be most of its record, stay in the store.
     async fn accept(&self, member: &str) -> Result<bool, StoreError> {
         let number = Escrow::number_of(member)?;
         let Some(place) = Escrow::payer_realm(self.store, number).await? else {

@@ -45,7 +45,7 @@ const BRIEF: [&str; 24] = [
 ];
 
 impl IntentRecord {
-    /// Whether it was read without its texts. The request of a whole record is JSON, so it is not empty.
+    /// Returns whether it was read without its texts. The request of a whole record is JSON, so it is not empty.
     pub const fn is_brief(&self) -> bool {
         self.request.is_empty()
     }

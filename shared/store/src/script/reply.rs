@@ -26,7 +26,7 @@ impl ScriptReply {
         Err(StoreError::unexpected(self.script))
     }
 
-    /// Whether the word is `yes`, and not one of `no`.
+    /// Returns whether the word is `yes`, and not one of `no`.
     pub(crate) fn is(mut self, yes: &str, no: &[&str]) -> Result<bool, StoreError> {
         self.parsed(|word| (word == yes || no.contains(&word)).then_some(word == yes))
     }

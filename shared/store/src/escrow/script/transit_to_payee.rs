@@ -1,5 +1,5 @@
-//! What a payee in another account receives when an escrow ends or is disputed (decision D28): a row in transit with
-//! the money, the status and the payee's intent.
+//! The row in transit for a payee in another account, when an escrow ends or is disputed (decision D28): the money, the
+//! status and the payee's intent.
 
 use super::{Requester, audit_details_of};
 use crate::audit;
