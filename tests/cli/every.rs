@@ -23,7 +23,8 @@ struct Case {
     good: Option<&'static str>,
     /// Fields of the document that scripts rely on.
     fields: Vec<&'static str>,
-    /// Whether a restored store allows the command with these arguments; `None` of a command without a store.
+    /// The answer of a restored store to the command with these arguments, true if it is allowed; `None` of a command
+    /// without a store.
     restored: Option<(bool, &'static str)>,
 }
 

@@ -7,6 +7,7 @@ use harness::{eventually, free_port};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 /// Makes a call through an edge whose provider is at `base_url` and cannot be reached. Returns the cause in the line of
 /// the edge's log that has this stage.
@@ -34,6 +35,21 @@ async fn logged(base_url: &str, stage: &str, address: &str) -> String {
     line["upstream.error"].as_str().expect("a cause").to_owned()
 }
 
+/// Starts a provider that writes these bytes to each connection, without waiting for a request, and closes it. Returns
+/// its address and its task.
+async fn provider_that_says(bytes: &'static [u8]) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind(("127.0.0.1", free_port()))
+        .await
+        .expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let task = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.write_all(bytes).await;
+        }
+    });
+    (address, task)
+}
+
 #[tokio::test]
 async fn a_certificate_that_is_not_trusted_is_named() {
     let certificate = Certificate::for_names(&["localhost"]);
@@ -49,15 +65,7 @@ async fn a_certificate_that_is_not_trusted_is_named() {
 
 #[tokio::test]
 async fn a_provider_without_tls_is_named() {
-    let listener = TcpListener::bind(("127.0.0.1", free_port()))
-        .await
-        .expect("a port");
-    let address = listener.local_addr().expect("an address").to_string();
-    let plain = tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
-        }
-    });
+    let (address, plain) = provider_that_says(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
     let cause = logged(&format!("https://{address}/v1"), "connect", &address).await;
     assert!(cause.contains("TLS"), "{cause}");
     plain.abort();
@@ -80,15 +88,7 @@ async fn a_name_that_does_not_resolve_is_named() {
 /// An answer that is no HTTP is quoted nowhere: it may repeat the prompt.
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_named_and_not_quoted() {
-    let listener = TcpListener::bind(("127.0.0.1", free_port()))
-        .await
-        .expect("a port");
-    let address = listener.local_addr().expect("an address").to_string();
-    let odd = tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let _ = stream.write_all(b"canary of an answer\r\n\r\n").await;
-        }
-    });
+    let (address, odd) = provider_that_says(b"canary of an answer\r\n\r\n").await;
     let cause = logged(&format!("http://{address}/v1"), "head", &address).await;
     assert!(!cause.is_empty() && !cause.contains("canary"), "{cause}");
     odd.abort();

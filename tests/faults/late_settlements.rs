@@ -3,7 +3,7 @@
 
 use crate::fixture::{ACTUAL, ESTIMATE, Fixture, PROXY, SOON, STORE_TIMEOUT_MS, Setup, answer, metric, usd};
 use harness::{Edge, EdgeOptions, Reply, eventually, executable_script, until};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use store::call::reap::sweep;
@@ -37,13 +37,33 @@ pub fn another_edge(fixture: &Fixture, data: &Path) -> Edge {
     Edge::start(options.env("TOLLGATE_PROXY__DATA_DIR", data.display().to_string()))
 }
 
-pub fn journals(data: &Path) -> Vec<String> {
+/// The paths of all journals in a directory.
+pub fn journal_paths(data: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(data).expect("the data directory");
     let files = entries.map(|entry| entry.expect("an entry").path());
-    let journals = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
-    journals
-        .map(|path| std::fs::read_to_string(path).expect("a journal"))
-        .collect()
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+}
+
+pub fn journals(data: &Path) -> Vec<String> {
+    let texts = journal_paths(data).map(|path| std::fs::read_to_string(path).expect("a journal"));
+    texts.collect()
+}
+
+/// The number of lines of all journals in a directory.
+pub fn journal_lines(data: &Path) -> usize {
+    journals(data).iter().map(|text| text.lines().count()).sum()
+}
+
+/// Starts another edge in the directory, which settles all of the fixture's four calls.
+pub async fn settled_by_another_edge(fixture: &Fixture, data: &Path) -> Edge {
+    let next = another_edge(fixture, data);
+    fixture.bot.settled_within(SOON).await;
+    assert_eq!(fixture.charged(), [4 * ACTUAL; 3], "{}", next.logs());
+    until("an empty queue", async || {
+        metric(&next, "tollgate_proxy_pending") == 0
+    })
+    .await;
+    next
 }
 
 #[tokio::test]
@@ -103,21 +123,9 @@ async fn a_settlement_survives_its_edge() {
             assert_eq!(fixture.edge.wait_exit(SOON), Some(0), "{}", fixture.edge.logs());
         }
         let data = fixture.edge.dir().join("data");
-        assert_eq!(
-            journals(&data)
-                .iter()
-                .map(|text| text.lines().count())
-                .sum::<usize>(),
-            3
-        );
+        assert_eq!(journal_lines(&data), 3);
         assert_eq!(fixture.charged(), [ACTUAL + 3 * ESTIMATE; 3]);
-        let next = another_edge(&fixture, &data);
-        fixture.bot.settled_within(SOON).await;
-        assert_eq!(fixture.charged(), [4 * ACTUAL; 3], "{}", next.logs());
-        until("an empty queue", async || {
-            metric(&next, "tollgate_proxy_pending") == 0
-        })
-        .await;
+        let next = settled_by_another_edge(&fixture, &data).await;
         next.kill9();
         drop(another_edge(&fixture, &data));
         assert_eq!(
@@ -179,7 +187,7 @@ async fn settlements_of_a_full_disk_are_written_later_or_named() {
             fixture.edge.logs()
         );
         let data = fixture.edge.dir().join("data");
-        let written: usize = journals(&data).iter().map(|text| text.lines().count()).sum();
+        let written = journal_lines(&data);
         if !has_room_again {
             assert_eq!(written, 0);
             let named = || fixture.edge.logs().matches("lost with this process").count();
@@ -192,9 +200,7 @@ async fn settlements_of_a_full_disk_are_written_later_or_named() {
             continue;
         }
         assert_eq!(written, 3);
-        let next = another_edge(&fixture, &data);
-        fixture.bot.settled_within(SOON).await;
-        assert_eq!(fixture.charged(), [4 * ACTUAL; 3], "{}", next.logs());
+        settled_by_another_edge(&fixture, &data).await;
     }
 }
 
@@ -254,10 +260,7 @@ async fn settlements_beyond_the_queue_stay_charged_and_visible() {
         fixture.unavailable_call().await;
     }
     assert_eq!(fixture.metric("tollgate_proxy_pending"), 3, "bounded");
-    let lines: usize = journals(&fixture.edge.dir().join("data"))
-        .iter()
-        .map(|text| text.lines().count())
-        .sum();
+    let lines = journal_lines(&fixture.edge.dir().join("data"));
     assert!(lines <= 6, "{lines} lines for a queue of 3");
     fixture.wire().heal();
     fixture.at_rest().await;

@@ -1,8 +1,10 @@
 //! The data directory, or the journal in it, is removed or replaced while settlements wait (decision D36): the edge
 //! writes them to a new file, or reports them as lost.
 
-use crate::fixture::{ACTUAL, Fixture, SOON, STORE_TIMEOUT_MS, Setup, metric};
-use crate::late_settlements::{another_edge, answered_without_a_store, journals};
+use crate::fixture::{ACTUAL, Fixture, SOON, STORE_TIMEOUT_MS, Setup};
+use crate::late_settlements::{
+    answered_without_a_store, journal_lines, journal_paths, journals, settled_by_another_edge,
+};
 use harness::until;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,17 +26,14 @@ async fn waiting() -> Fixture {
 /// Returns the number of lines of all journals in a directory; 0 if it does not exist.
 fn lines(data: &Path) -> usize {
     match data.exists() {
-        true => journals(data).iter().map(|text| text.lines().count()).sum(),
+        true => journal_lines(data),
         false => 0,
     }
 }
 
 /// Returns the path of the only journal in a directory.
 fn journal(data: &Path) -> PathBuf {
-    let entries = std::fs::read_dir(data).expect("the data directory");
-    let mut paths = entries.map(|entry| entry.expect("an entry").path());
-    let is_journal = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "jsonl");
-    paths.find(is_journal).expect("a journal")
+    journal_paths(data).next().expect("a journal")
 }
 
 fn remove_folder(data: &Path) {
@@ -80,13 +79,7 @@ async fn settlements_of_a_removed_directory_reach_the_next_edge() {
         let noticed: Vec<&str> = noticed.collect();
         assert_eq!(noticed.len(), 1, "{logs}");
         assert!(noticed[0].contains(path.to_str().expect("a path")), "{noticed:?}");
-        let next = another_edge(&fixture, &data);
-        fixture.bot.settled_within(SOON).await;
-        assert_eq!(fixture.charged(), [4 * ACTUAL; 3], "{}", next.logs());
-        until("an empty queue", async || {
-            metric(&next, "tollgate_proxy_pending") == 0
-        })
-        .await;
+        settled_by_another_edge(&fixture, &data).await;
     }
 }
 

@@ -6,7 +6,7 @@ use settings::Settings;
 use store::Store;
 use store::account::Account;
 use store::command_rights::Program;
-use store::sanity::{self, StoreRecord, UntrustedStore};
+use store::sanity::{self, StoreRecord};
 use tokio::runtime::{Builder, Runtime};
 
 /// Kind of a command: whether a restored store allows it before the operator has accepted the store.
@@ -34,10 +34,10 @@ impl CommandContext {
     /// balances, and take the numbers of lost entries.
     pub(super) async fn open(settings: Settings, kind: CommandKind) -> Result<Self, CommandFailure> {
         let store = open_store(&settings)?;
-        let record = sanity::examine(&store, Program::Management).await?;
-        if let (CommandKind::Change, Some(note)) = (kind, &record.restored) {
-            return Err(UntrustedStore::Restored(note.clone()).into());
-        }
+        let record = match kind {
+            CommandKind::Change => sanity::check(&store, Program::Management).await?,
+            CommandKind::Read | CommandKind::Accept => sanity::examine(&store, Program::Management).await?,
+        };
         Ok(Self {
             settings,
             store,
