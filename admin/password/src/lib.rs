@@ -3,13 +3,16 @@
 //!
 //! Uses neither the store nor HTTP.
 
+mod hashing_threads;
+
 use argon2::password_hash::{Output, PasswordHash, SaltString};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use crypto::virtual_key::CheckSecret;
 use entropy::random_bytes;
+use hashing_threads::HashingThreads;
 use keyed_limit::{KeyedLimiter, QueueFull};
-use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -20,7 +23,7 @@ pub const SHORTEST: usize = 8;
 /// Longest password, in bytes.
 pub const LONGEST: usize = 1024;
 /// Maximum number of concurrent hashes; fewer if there are fewer cores.
-const AT_ONCE: usize = 8;
+const AT_ONCE: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 /// Maximum number of waiting requests. Each holds a connection, and a flood of guesses must leave connections to
 /// others.
 const WAITING_MAX: usize = 256;
@@ -95,8 +98,8 @@ fn hash_in(password: &SecretString, salt: Salt, memory: &mut Memory) -> Result<S
     way.hash.ok_or(HashFailed).map(|_| way.to_string())
 }
 
-/// Memory for computing hashes, 19 MiB with the current parameters. It is reused, since the system's allocator would
-/// otherwise keep as much for each thread that ever computed a hash.
+/// Memory for computing hashes, 19 MiB with the current parameters. Each [hashing thread](HashingThreads) reuses its
+/// own.
 #[derive(Default)]
 struct Memory(Vec<Block>);
 
@@ -165,9 +168,9 @@ fn compute(password: &SecretString, way: &PasswordHash<'_>, memory: &mut Memory)
 /// Hashes and verifies passwords for a server.
 #[derive(Debug)]
 pub struct Passwords {
+    /// As many permits as there are threads.
     room: Arc<Semaphore>,
-    /// Memories for reuse, as many as hashes were computed concurrently, at most [`AT_ONCE`].
-    memories: Arc<Mutex<Vec<Memory>>>,
+    threads: HashingThreads,
     /// Permits of waiting requests.
     line: Semaphore,
     /// Limit for each origin: at most half of the concurrent hashes. Its further requests queue, so that others keep
@@ -178,16 +181,23 @@ pub struct Passwords {
 }
 
 impl Passwords {
-    /// Creates the hasher, and computes the dummy hash.
+    /// Starts the hashing threads, and computes the dummy hash.
+    ///
+    /// # Errors
+    /// [`HashFailed`] without memory, randomness or threads. The log has the cause.
     pub fn new() -> Result<Self, HashFailed> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let at_once = cores.min(AT_ONCE);
+        let threads = HashingThreads::start(at_once).map_err(|error| {
+            tracing::error!(%error, "no thread that hashes passwords");
+            HashFailed
+        })?;
         let password = hex::encode(random_bytes::<32>().map_err(|_| HashFailed)?);
         Ok(Self {
-            room: Arc::new(Semaphore::new(at_once)),
-            memories: Arc::default(),
+            room: Arc::new(Semaphore::new(at_once.get())),
+            threads,
             line: Semaphore::new(WAITING_MAX),
-            origins: KeyedLimiter::new((at_once / 2).max(1), WAITING_OF_ONE_MAX),
+            origins: KeyedLimiter::new((at_once.get() / 2).max(1), WAITING_OF_ONE_MAX),
             dummy_hash: hash(&password.into(), Salt([0; 16]))?,
         })
     }
@@ -244,18 +254,13 @@ impl Passwords {
             return Err(too_many());
         };
         drop(place);
-        let memories = Arc::clone(&self.memories);
-        let working = tokio::task::spawn_blocking(move || {
-            let kept = || memories.lock();
-            let memory = kept().pop();
-            let mut memory = memory.unwrap_or_default();
-            let done = work(&mut memory);
-            kept().push(memory);
+        let work = move |memory: &mut Memory| {
+            let done = work(memory);
             drop(turn);
             done
-        });
-        working.await.map_err(|error| {
-            tracing::error!(%error, "hashing failed");
+        };
+        self.threads.compute(work).await.ok_or_else(|| {
+            tracing::error!("hashing a password panicked");
             NotHashed::Panicked
         })
     }
@@ -358,18 +363,6 @@ mod tests {
             left += usize::from(futures::poll!(one).is_pending());
         }
         // Nobody asked for the turns of the others meanwhile: those that were under way are done, at most.
-        assert!(left >= WAITING_OF_ONE_MAX - AT_ONCE, "{left}");
-    }
-
-    #[tokio::test]
-    async fn hashes_take_the_memory_of_those_before_them() {
-        let passwords = Passwords::new().unwrap();
-        let at_once = passwords.room.available_permits();
-        let hashes = (0..3 * at_once).map(|_| passwords.hash("a", "correct horse".into(), SALT));
-        for hash in futures::future::join_all(hashes).await {
-            assert!(hash.is_ok());
-        }
-        let memories = passwords.memories.lock();
-        assert!((1..=at_once).contains(&memories.len()), "{memories:?}");
+        assert!(left >= WAITING_OF_ONE_MAX - AT_ONCE.get(), "{left}");
     }
 }
