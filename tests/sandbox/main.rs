@@ -1,6 +1,7 @@
 //! The sandbox provider.
 #![cfg(test)]
 
+mod demanded;
 mod process;
 mod scenarios;
 mod shape;

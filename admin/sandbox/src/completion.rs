@@ -1,6 +1,6 @@
 //! Complete answers in the provider's shape. The same request always has the same text and usage.
 
-use super::request::{SandboxRequest, tokens};
+use super::request::{CalledTool, Demanded, SandboxRequest, ToolKind, tokens};
 use super::usage::{UsageValue, with_member};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -39,9 +39,9 @@ fn chat(request: &SandboxRequest, number: u64, text: &str, is_cut: bool) -> Valu
         .map(|index| {
             let mut message =
                 json!({ "role": "assistant", "content": text, "refusal": null, "annotations": [] });
-            if let Some(name) = &request.tool {
+            if let Some(tool) = request.tool() {
                 message["content"] = Value::Null;
-                message["tool_calls"] = json!([tool_call(number, index, name, text)]);
+                message["tool_calls"] = json!([tool_call(number, index, tool, text)]);
             }
             json!({
                 "index": index,
@@ -90,11 +90,13 @@ impl ResponseStatus {
 pub(super) fn response(request: &SandboxRequest, number: u64, text: &str, status: ResponseStatus) -> Value {
     let output = match status {
         ResponseStatus::InProgress | ResponseStatus::Failed => json!([]),
-        ResponseStatus::Completed | ResponseStatus::Incomplete => json!([message(number, text, status)]),
+        ResponseStatus::Completed | ResponseStatus::Incomplete => {
+            json!([item(request, number, text, status)])
+        }
     };
     let error = (status == ResponseStatus::Failed)
         .then(|| json!({ "code": "server_error", "message": "The sandbox was asked to fail." }));
-    json!({
+    let mut body = json!({
         "id": format!("resp_sandbox{number:016x}"),
         "object": "response",
         "created_at": now_ms() / 1000,
@@ -117,17 +119,44 @@ pub(super) fn response(request: &SandboxRequest, number: u64, text: &str, status
         "top_p": 1.0,
         "truncation": "disabled",
         "metadata": {},
+    });
+    for (name, value) in &request.repeated {
+        repeat(&mut body[name], value);
+    }
+    body
+}
+
+/// Sets a member as the request set it. Of an object, members that the request did not set keep their default.
+fn repeat(member: &mut Value, set: &Value) {
+    match (member, set) {
+        (Value::Object(defaults), Value::Object(set)) => defaults.extend(set.clone()),
+        (member, set) => *member = set.clone(),
+    }
+}
+
+/// Builds the only output item of a response: a message, or the call of a tool.
+pub(super) fn item(request: &SandboxRequest, number: u64, text: &str, status: ResponseStatus) -> Value {
+    let Some(tool) = request.tool() else {
+        return message(number, text, status);
+    };
+    let (kind, input) = match tool.kind {
+        ToolKind::Function => ("function_call", "arguments"),
+        ToolKind::Custom => ("custom_tool_call", "input"),
+    };
+    json!({
+        "id": item_id(request, number), "type": kind, "status": status.word(), "call_id": call_id(number, 0),
+        "name": tool.name, input: text,
     })
 }
 
-/// Builds the only output item of a response.
-pub(super) fn message(number: u64, text: &str, status: ResponseStatus) -> Value {
+fn message(number: u64, text: &str, status: ResponseStatus) -> Value {
     let content = match status {
         ResponseStatus::InProgress => json!([]),
         _ => json!([text_part(text)]),
     };
     json!({
-        "id": message_id(number), "type": "message", "status": status.word(), "role": "assistant", "content": content,
+        "id": format!("msg_sandbox{number:016x}"), "type": "message", "status": status.word(), "role": "assistant",
+        "content": content,
     })
 }
 
@@ -135,16 +164,26 @@ pub(super) fn text_part(text: &str) -> Value {
     json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
 }
 
-pub(super) fn message_id(number: u64) -> String {
-    format!("msg_sandbox{number:016x}")
+/// Returns the id of the only output item of a response.
+pub(super) fn item_id(request: &SandboxRequest, number: u64) -> String {
+    let prefix = match request.tool().map(|tool| tool.kind) {
+        None => "msg",
+        Some(ToolKind::Function) => "fc",
+        Some(ToolKind::Custom) => "ctc",
+    };
+    format!("{prefix}_sandbox{number:016x}")
+}
+
+fn call_id(number: u64, index: u64) -> String {
+    format!("call_sandbox{number:016x}{index:02x}")
 }
 
 pub(super) fn chat_id(number: u64) -> String {
     format!("chatcmpl-sandbox{number:016x}")
 }
 
-pub(super) const fn finish_reason(request: &SandboxRequest, is_cut: bool) -> &'static str {
-    match (is_cut, &request.tool) {
+pub(super) fn finish_reason(request: &SandboxRequest, is_cut: bool) -> &'static str {
+    match (is_cut, request.tool()) {
         (true, _) => "length",
         (false, Some(_)) => "tool_calls",
         (false, None) => "stop",
@@ -152,9 +191,14 @@ pub(super) const fn finish_reason(request: &SandboxRequest, is_cut: bool) -> &'s
 }
 
 /// Builds the call of a tool in the answer's choice of this index.
-pub(super) fn tool_call(number: u64, index: u64, name: &str, arguments: &str) -> Value {
-    let id = format!("call_sandbox{number:016x}{index:02x}");
-    json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
+pub(super) fn tool_call(number: u64, index: u64, tool: &CalledTool, input: &str) -> Value {
+    let (id, name) = (call_id(number, index), &tool.name);
+    match tool.kind {
+        ToolKind::Function => {
+            json!({ "id": id, "type": "function", "function": { "name": name, "arguments": input } })
+        }
+        ToolKind::Custom => json!({ "id": id, "type": "custom", "custom": { "name": name, "input": input } }),
+    }
 }
 
 fn embeddings(request: &SandboxRequest) -> Value {
@@ -176,8 +220,8 @@ fn embeddings(request: &SandboxRequest) -> Value {
 
 /// Returns the text of every choice, and whether the request's limit cuts it.
 pub(super) fn text(request: &SandboxRequest) -> (String, bool) {
-    let text = match &request.json {
-        Some(json) => json.clone(),
+    let text = match &request.demanded {
+        Some(Demanded { text, .. }) => text.clone(),
         None => format!("This is the Tollgate sandbox. You said: {}", request.quoted),
     };
     let Some(most) = request.max_tokens.filter(|most| *most < tokens(text.len())) else {

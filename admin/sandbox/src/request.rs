@@ -1,12 +1,14 @@
 //! A request, as far as the sandbox parses it.
 
 mod chat;
+mod demanded;
 mod embeddings;
 mod responses;
 
 use super::reply::{self, BoxedReply};
+pub(super) use demanded::{CalledTool, Demanded, ToolKind};
 use domain::measured::Endpoint;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Longest request body.
 pub(super) const BODY_MAX: usize = 64 << 20;
@@ -45,10 +47,10 @@ pub(super) struct SandboxRequest {
     pub(super) dimensions: usize,
     /// Whether an embedding is written as base64, as the provider's clients request it.
     pub(super) base64: bool,
-    /// JSON that replaces the usual text: the arguments of `tool`, or a content that `response_format` asks for.
-    pub(super) json: Option<String>,
-    /// Name of the tool that the answer calls, as `tool_choice` forces it.
-    pub(super) tool: Option<String>,
+    /// Content that replaces the usual text.
+    pub(super) demanded: Option<Demanded>,
+    /// Members of the request that a response repeats.
+    pub(super) repeated: Map<String, Value>,
 }
 
 impl SandboxRequest {
@@ -77,9 +79,14 @@ impl SandboxRequest {
             inputs: 0,
             dimensions: 0,
             base64: false,
-            json: None,
-            tool: None,
+            demanded: None,
+            repeated: Map::new(),
         }
+    }
+
+    /// Returns the tool that the answer calls.
+    pub(super) fn tool(&self) -> Option<&CalledTool> {
+        self.demanded.as_ref()?.tool.as_ref()
     }
 
     /// Returns the tier that serves it.

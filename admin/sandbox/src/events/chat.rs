@@ -3,6 +3,7 @@
 use super::{EventScript, StreamEvent, StreamFault};
 use crate::completion::{chat_id, finish_reason, tool_call};
 use crate::plan::UsagePlacement;
+use crate::request::ToolKind;
 use crate::usage::with_member;
 use clock::now_ms;
 use serde_json::{Value, json};
@@ -23,8 +24,11 @@ impl super::EndpointEvents for ChatEvents {
 
     fn delta(&mut self, script: &EventScript, choice: u64, text: String) -> StreamEvent {
         let bytes = text.len();
-        let delta = match script.request.tool {
-            Some(_) => json!({ "tool_calls": [{ "index": 0, "function": { "arguments": text } }] }),
+        let delta = match script.request.tool().map(|tool| tool.kind) {
+            Some(ToolKind::Function) => {
+                json!({ "tool_calls": [{ "index": 0, "function": { "arguments": text } }] })
+            }
+            Some(ToolKind::Custom) => json!({ "tool_calls": [{ "index": 0, "custom": { "input": text } }] }),
             None => json!({ "content": text }),
         };
         chunk(script, &[of_choice(choice, &delta, None)], bytes)
@@ -69,10 +73,10 @@ impl super::EndpointEvents for ChatEvents {
 
 /// Builds the first delta of a choice, which begins the message, or the call of a tool in it.
 fn role(script: &EventScript, choice: u64) -> Value {
-    let Some(name) = &script.request.tool else {
+    let Some(tool) = script.request.tool() else {
         return json!({ "role": "assistant", "content": "", "refusal": null });
     };
-    let mut call = tool_call(script.number, choice, name, "");
+    let mut call = tool_call(script.number, choice, tool, "");
     call["index"] = json!(0);
     json!({ "role": "assistant", "content": null, "tool_calls": [call], "refusal": null })
 }

@@ -1,8 +1,9 @@
 //! The events of a streamed response, with the provider's names.
 
 use super::{EventScript, StreamEvent, StreamFault};
-use crate::completion::{ResponseStatus, message, message_id, response, text_part};
+use crate::completion::{ResponseStatus, item, item_id, response, text_part};
 use crate::plan::UsagePlacement;
+use crate::request::ToolKind;
 use crate::usage::with_member;
 use serde_json::{Value, json};
 
@@ -14,45 +15,43 @@ pub(super) struct ResponsesEvents {
 
 impl super::EndpointEvents for ResponsesEvents {
     fn head(&mut self, script: &EventScript) -> Vec<StreamEvent> {
-        let started = message(script.number, "", ResponseStatus::InProgress);
-        let part = text_part("");
-        let of_item = json!({ "output_index": 0, "content_index": 0, "item_id": message_id(script.number) });
-        vec![
+        let started = item(&script.request, script.number, "", ResponseStatus::InProgress);
+        let mut events = vec![
             self.of_response(script, "response.created", ResponseStatus::InProgress),
             self.of_response(script, "response.in_progress", ResponseStatus::InProgress),
             self.event(
                 "response.output_item.added",
                 json!({ "output_index": 0, "item": started }),
             ),
-            self.event("response.content_part.added", with(of_item, "part", part)),
-        ]
+        ];
+        if script.request.tool().is_none() {
+            let part = with(of_item(script), "part", text_part(""));
+            events.push(self.event("response.content_part.added", part));
+        }
+        events
     }
 
     fn delta(&mut self, script: &EventScript, _choice: u64, text: String) -> StreamEvent {
         let text_bytes = text.len();
-        let of_item = json!({ "output_index": 0, "content_index": 0, "item_id": message_id(script.number),
-            "logprobs": [], "obfuscation": "" });
-        StreamEvent {
-            text_bytes,
-            ..self.event("response.output_text.delta", with(of_item, "delta", text.into()))
-        }
+        let delta = with(of_item(script), "delta", text.into());
+        let delta = with(delta, "obfuscation", "".into());
+        let event = match script.request.tool().map(|tool| tool.kind) {
+            None => self.event("response.output_text.delta", with(delta, "logprobs", json!([]))),
+            Some(ToolKind::Function) => self.event("response.function_call_arguments.delta", delta),
+            Some(ToolKind::Custom) => self.event("response.custom_tool_call_input.delta", delta),
+        };
+        StreamEvent { text_bytes, ..event }
     }
 
     fn tail(&mut self, script: &EventScript) -> Vec<StreamEvent> {
         let status = ResponseStatus::from_cut(script.text.is_cut());
         let text = script.text.whole();
-        let of_item =
-            || json!({ "output_index": 0, "content_index": 0, "item_id": message_id(script.number) });
-        let item = message(script.number, &text, status);
-        let part = text_part(&text);
-        let mut events = vec![
-            self.event("response.output_text.done", with(of_item(), "text", text.into())),
-            self.event("response.content_part.done", with(of_item(), "part", part)),
-            self.event(
-                "response.output_item.done",
-                json!({ "output_index": 0, "item": item }),
-            ),
-        ];
+        let item = item(&script.request, script.number, &text, status);
+        let mut events = self.of_whole_text(script, text);
+        events.push(self.event(
+            "response.output_item.done",
+            json!({ "output_index": 0, "item": item }),
+        ));
         if script.plan.done {
             let name = match status {
                 ResponseStatus::Incomplete => "response.incomplete",
@@ -79,6 +78,26 @@ impl super::EndpointEvents for ResponsesEvents {
 }
 
 impl ResponsesEvents {
+    /// Builds the events that repeat the whole text, or the whole input of the called tool.
+    fn of_whole_text(&mut self, script: &EventScript, text: String) -> Vec<StreamEvent> {
+        let about = of_item(script);
+        let Some(tool) = script.request.tool() else {
+            let part = text_part(&text);
+            return vec![
+                self.event(
+                    "response.output_text.done",
+                    with(about.clone(), "text", text.into()),
+                ),
+                self.event("response.content_part.done", with(about, "part", part)),
+            ];
+        };
+        let (name, input) = match tool.kind {
+            ToolKind::Function => ("response.function_call_arguments.done", "arguments"),
+            ToolKind::Custom => ("response.custom_tool_call_input.done", "input"),
+        };
+        vec![self.event(name, with(about, input, text.into()))]
+    }
+
     /// Builds an event with these members, its type and its number.
     fn event(&mut self, name: &'static str, members: Value) -> StreamEvent {
         let numbered = with(members, "type", name.into());
@@ -116,6 +135,15 @@ impl ResponsesEvents {
             text_bytes: 0,
             usage,
         }
+    }
+}
+
+/// Returns the members that name the item of an event, and of a message its part.
+fn of_item(script: &EventScript) -> Value {
+    let of_item = json!({ "output_index": 0, "item_id": item_id(&script.request, script.number) });
+    match script.request.tool() {
+        None => with(of_item, "content_index", 0.into()),
+        Some(_) => of_item,
     }
 }
 

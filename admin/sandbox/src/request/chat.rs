@@ -1,12 +1,12 @@
 //! The body of a chat-completions request.
 
+use super::demanded::demanded;
 use super::{CHOICES_MAX, MESSAGE_TOKENS, PART_TOKENS, SandboxRequest, missing, not_json, quoted, tokens};
-use crate::instance;
 use crate::reply::BoxedReply;
 use domain::measured::Endpoint;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use std::borrow::Cow;
 
 #[derive(Deserialize)]
@@ -24,9 +24,12 @@ struct ChatBody<'a> {
     service_tier: Option<Cow<'a, str>>,
     #[serde(borrow)]
     user: Option<Cow<'a, str>>,
-    tools: Option<Value>,
-    tool_choice: Option<Value>,
-    response_format: Option<Value>,
+    #[serde(default)]
+    tools: Value,
+    #[serde(default)]
+    tool_choice: Value,
+    #[serde(default)]
+    response_format: Value,
 }
 
 #[derive(Deserialize)]
@@ -62,16 +65,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<SandboxRequest, BoxedReply> {
         length += text.len();
         last = quoted(&text);
     }
-    let tool = body
-        .tool_choice
-        .and_then(|choice| forced(body.tools.as_ref()?, &choice));
-    let (tool, json) = match tool {
-        Some((name, arguments)) => (Some(name), Some(arguments)),
-        None => (None, body.response_format.and_then(|format| formatted(&format))),
-    };
     Ok(SandboxRequest {
-        tool,
-        json,
+        demanded: demanded(&body.tools, &body.tool_choice, &body.response_format),
         prompt_tokens: tokens(length).saturating_add(framing),
         quoted: last,
         choices: body.n.unwrap_or(1).clamp(1, CHOICES_MAX),
@@ -82,30 +77,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<SandboxRequest, BoxedReply> {
         include_usage: body.stream_options.and_then(|options| options.include_usage) == Some(true),
         ..SandboxRequest::new(Endpoint::Chat, model)
     })
-}
-
-/// Returns name and arguments of the function that `tool_choice` forces: the named one, or the first one of `required`.
-fn forced(tools: &Value, choice: &Value) -> Option<(String, String)> {
-    let mut functions = tools.as_array()?.iter().filter_map(|tool| tool.get("function"));
-    let function = match choice.pointer("/function/name") {
-        Some(name) => functions.find(|function| function.get("name") == Some(name)),
-        None => functions.next().filter(|_| choice == "required"),
-    }?;
-    let name = function.get("name")?.as_str()?.to_owned();
-    let arguments = function
-        .get("parameters")
-        .map_or_else(|| json!({}), instance::of_schema);
-    Some((name, arguments.to_string()))
-}
-
-/// Returns the JSON that `response_format` asks for; `None` for text.
-fn formatted(format: &Value) -> Option<String> {
-    let value = match format.get("type")?.as_str()? {
-        "json_object" => json!({ "answer": "This is the Tollgate sandbox." }),
-        "json_schema" => instance::of_schema(format.pointer("/json_schema/schema")?),
-        _ => return None,
-    };
-    Some(value.to_string())
 }
 
 /// Returns the text of a message's content, and the number of its parts: 0 for a string; a list has text parts and

@@ -1,10 +1,27 @@
 //! The body of a request for a response.
 
+use super::demanded::demanded;
 use super::{MESSAGE_TOKENS, PART_TOKENS, SandboxRequest, missing, quoted, string, tokens};
 use crate::reply::BoxedReply;
 use domain::measured::Endpoint;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+/// Members of a request that its response repeats.
+const REPEATED: [&str; 13] = [
+    "instructions",
+    "metadata",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "reasoning",
+    "store",
+    "temperature",
+    "text",
+    "tool_choice",
+    "tools",
+    "top_p",
+    "truncation",
+    "user",
+];
 /// Members of an item that are part of the prompt.
 const TEXTS: [&str; 6] = [
     "content",
@@ -28,6 +45,8 @@ pub(super) fn read(body: &Value) -> Result<SandboxRequest, BoxedReply> {
     }
     let number = |name: &str| body.get(name).and_then(Value::as_u64);
     Ok(SandboxRequest {
+        demanded: demanded(&body["tools"], &body["tool_choice"], &body["text"]["format"]),
+        repeated: repeated(body),
         user: string(body, "user"),
         prompt_tokens: tokens(prompt.bytes).saturating_add(prompt.framing),
         quoted: quoted(&prompt.last),
@@ -37,6 +56,14 @@ pub(super) fn read(body: &Value) -> Result<SandboxRequest, BoxedReply> {
         include_usage: true,
         ..SandboxRequest::new(Endpoint::Responses, model)
     })
+}
+
+/// Returns the members that the response repeats, as they are set.
+fn repeated(body: &Value) -> Map<String, Value> {
+    let set = REPEATED.iter().filter_map(|name| Some((*name, body.get(*name)?)));
+    set.filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| (name.to_owned(), value.clone()))
+        .collect()
 }
 
 /// The text that the model would read.
