@@ -31,7 +31,7 @@ use crate::text::Text;
 use crate::{COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, top};
 use domain::measured::Endpoint;
 use domain::price::CallShape;
-use unseen::{LATER, STORED, UNBOUNDED, Unseen};
+use unseen::{LATER, STORED_CALLS, STORED_PROMPT, UNBOUNDED, Unseen};
 
 /// Keys whose value decides something. A key that a lenient parser could take for one of them is refused.
 pub(super) const DECISIVE: &[&str] = &[
@@ -148,9 +148,9 @@ impl<'a> ResponsesFields<'a> {
             cache_lifetime::CONTROL => self.prompt.cache_member(scanner, key)?,
             "text" => self.read_text(scanner)?,
             "reasoning" => self.read_reasoning(scanner)?,
-            "previous_response_id" => self.refuse(scanner, Origin::PreviousResponse, &name, STORED)?,
-            "conversation" => self.refuse(scanner, Origin::Conversation, &name, STORED)?,
-            "prompt" => self.refuse(scanner, Origin::Prompt, &name, STORED)?,
+            "previous_response_id" => self.refuse(scanner, Origin::PreviousResponse, &name, STORED_CALLS)?,
+            "conversation" => self.refuse(scanner, Origin::Conversation, &name, STORED_CALLS)?,
+            "prompt" => self.refuse(scanner, Origin::Prompt, &name, STORED_PROMPT)?,
             "context_management" => self.refuse(scanner, Origin::ContextManagement, &name, UNBOUNDED)?,
             "modalities" => self.audio_output |= has_audio(scanner)?,
             "audio" => self.audio_output |= !matches!(scanner.value()?, BodyValue::Null),

@@ -13,7 +13,7 @@
 
 use super::part;
 use super::tool;
-use super::unseen::{DecidingKeys, HOSTED, STORED, UNKNOWN, Unseen, Word};
+use super::unseen::{DecidingKeys, HOSTED, STORED_ITEM, UNKNOWN, Unseen, Word};
 use crate::error::Scan;
 use crate::prompt::{Prompt, ROLES};
 use crate::scan::{BodyValue, Scanner};
@@ -103,10 +103,10 @@ impl<'a> InputItem<'a> {
         let fault = match self.kind.get() {
             Some("message") if self.is_message() => None,
             None if self.kind.is_absent() && self.is_message() => None,
-            Some("message" | "item_reference") => Some(STORED),
-            None if self.kind.is_absent() => Some(STORED),
+            Some("message" | "item_reference") => Some(STORED_ITEM),
+            None if self.kind.is_absent() => Some(STORED_ITEM),
             Some("configuration_update") if self.has_id && !self.has_settings => {
-                return Some(Unseen::at(".id", STORED));
+                return Some(Unseen::at(".id", STORED_ITEM));
             }
             Some(kind) if is_callers(kind) => None,
             _ => Some(UNKNOWN),

@@ -1,6 +1,6 @@
 //! The parts of an item's content: text, and images, audio and files that are in the request itself.
 
-use super::unseen::{DecidingKeys, STORED, UNKNOWN, Unseen, Word};
+use super::unseen::{DecidingKeys, STORED_DATA, UNKNOWN, Unseen, Word};
 use crate::cache_lifetime;
 use crate::error::Scan;
 use crate::key::letters;
@@ -111,7 +111,7 @@ impl<'a> InputPart<'a> {
             return Some(Unseen::at(".type", UNKNOWN));
         }
         self.reference
-            .map(|member| Unseen::at(format!(".{member}"), STORED))
+            .map(|member| Unseen::at(format!(".{member}"), STORED_DATA))
     }
 }
 

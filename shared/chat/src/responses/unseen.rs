@@ -1,4 +1,4 @@
-//! Fields of a call whose cost the edge cannot determine: their paths, and why they are refused.
+//! Fields of a call whose cost the edge cannot determine: their paths, why they are refused, and what to send instead.
 
 use crate::error::{BodyError, Scan};
 use crate::key::{folded, letters};
@@ -6,19 +6,29 @@ use crate::scan::{BodyValue, Scanner};
 use crate::text::Text;
 use std::borrow::Cow;
 
-/// Why a reference to stored state is refused.
-pub(super) const STORED: &str =
-    "it brings in what the provider keeps, and how much that is cannot be seen here";
+/// Why earlier calls that the provider keeps are refused.
+pub(super) const STORED_CALLS: &str = "it brings in what the provider keeps, and how much that is cannot be seen here: \
+                                       send the earlier items in `input`";
+/// Why a prompt that the provider keeps is refused.
+pub(super) const STORED_PROMPT: &str = "it brings in what the provider keeps, and how much that is cannot be seen here: \
+                                        send its text in `instructions` and `input`";
+/// Why a reference to an item is refused.
+pub(super) const STORED_ITEM: &str =
+    "it brings in what the provider keeps, and how much that is cannot be seen here: send the item itself";
+/// Why a reference to a file or an image is refused.
+pub(super) const STORED_DATA: &str =
+    "it brings in what the provider keeps, and how much that is cannot be seen here: send the data itself";
 /// Why a tool of the provider is refused.
 pub(super) const HOSTED: &str =
     "only tools that the caller runs are: what the provider runs cannot be seen here";
 /// Why work in the background is refused.
-pub(super) const LATER: &str = "the answer would be fetched later, and its usage cannot be seen here";
+pub(super) const LATER: &str =
+    "the answer would be fetched later, and its usage cannot be seen here: leave it out or set it to false";
 /// Why other unbounded work is refused.
 pub(super) const UNBOUNDED: &str =
-    "the provider would work beside the answer, and how much cannot be seen here";
+    "the provider would work beside the answer, and how much cannot be seen here: leave it out";
 /// Why an item or part of an unknown type is refused.
-pub(super) const UNKNOWN: &str = "what an element of this type costs is not known here";
+pub(super) const UNKNOWN: &str = "what an element of this type costs is not known here: leave it out";
 
 /// Why a deciding key is refused if it is repeated or misspelled.
 pub(super) const AMBIGUOUS: &str =

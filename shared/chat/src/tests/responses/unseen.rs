@@ -28,6 +28,58 @@ fn state_of_the_provider() {
     }
 }
 
+/// Clients send these without their developers' knowledge, who then read nothing but the message.
+#[test]
+fn a_refused_field_says_what_to_send_instead() {
+    let part = |part: &str| item(&format!(r#"{{"role":"user","content":[{part}]}}"#));
+    for (body, param, instead) in [
+        (
+            with(",\"previous_response_id\":\"r\""),
+            "previous_response_id",
+            "send the earlier items in `input`",
+        ),
+        (
+            with(",\"conversation\":\"c\""),
+            "conversation",
+            "send the earlier items in `input`",
+        ),
+        (
+            with(",\"prompt\":{\"id\":\"p\"}"),
+            "prompt",
+            "send its text in `instructions` and `input`",
+        ),
+        (with(",\"background\":true"), "background", "set it to false"),
+        (
+            with(",\"context_management\":[]"),
+            "context_management",
+            "leave it out",
+        ),
+        (
+            item(r#"{"type":"item_reference","id":"i"}"#),
+            "input[0].type",
+            "send the item itself",
+        ),
+        (item(r#"{"id":"i"}"#), "input[0].type", "send the item itself"),
+        (
+            part(r#"{"type":"input_image","file_id":"f"}"#),
+            "input[0].content[0].file_id",
+            "send the data itself",
+        ),
+        (
+            part(r#"{"type":"input_file","file_url":"u"}"#),
+            "input[0].content[0].file_url",
+            "send the data itself",
+        ),
+        (
+            item(r#"{"type":"web_search_call","id":"i"}"#),
+            "input[0].type",
+            "leave it out",
+        ),
+    ] {
+        refused(&body, "unsupported_field", instead, Some(param));
+    }
+}
+
 #[test]
 fn tools_of_the_provider() {
     for (tool, fault) in [
