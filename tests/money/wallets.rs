@@ -2,6 +2,7 @@
 
 use crate::account_fixture::AccountFixture;
 use crate::fixture::{Fixture, fresh, minted, problem, success, text};
+use domain::amount::parse_limit;
 use domain::mode::Mode;
 use harness::assert_fields;
 use serde_json::{Value, json};
@@ -193,6 +194,43 @@ async fn the_aggregate_adds_up_all_wallets_on_any_page() {
         400,
         "VALIDATION",
     );
+}
+
+/// A transfer between two wallets of the account changes neither the sums nor what the listed wallets add up to.
+#[tokio::test]
+async fn the_aggregate_is_of_one_moment_while_money_moves() {
+    let fixture = Fixture::start().await;
+    let tenant = AccountFixture::new(&fixture).await;
+    for bot in ["b0", "b1", "b2"] {
+        tenant.bot(bot).await;
+        tenant.fund(bot, 10).await;
+    }
+    tenant.fund("user", 10).await;
+    let transfer = async |from: &str, to: &str| {
+        let body = json!({ "from": from, "to": to, "amount": "0.01" });
+        success(&tenant.caller.post("/v1/wallet/transfer", body).await, 200);
+    };
+    for _ in 0..80 {
+        let (reply, ..) = tokio::join!(
+            tenant.caller.get("/v1/wallet"),
+            transfer("user", "b0"),
+            transfer("b0", "b1"),
+            transfer("b1", "b2"),
+            transfer("b2", "user"),
+        );
+        let whole = success(&reply, 200);
+        assert_fields!(whole["totals"], { "usdc": 40, "wallets": 4 }, "{whole}");
+        let listed = whole["agent_wallets"].as_array().unwrap().iter();
+        let amounts = listed
+            .chain([&whole["user_wallet"]])
+            .map(|wallet| amount(&wallet["usdc"]));
+        assert_eq!(amounts.sum::<u64>(), amount(&json!(40)), "{whole}");
+    }
+}
+
+/// In nano-USD.
+fn amount(value: &Value) -> u64 {
+    parse_limit(&value.to_string()).unwrap().get()
 }
 
 #[tokio::test]

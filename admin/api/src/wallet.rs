@@ -16,8 +16,8 @@ use endpoint::{
 };
 use serde::Serialize;
 use store::wallet::Wallet;
+use store::wallet::aggregate::WalletAggregate;
 use store::wallet::script::find_or_open_user_wallet;
-use store::wallet::totals::WalletTotals;
 use utoipa::ToSchema;
 
 operations! {
@@ -120,7 +120,8 @@ struct WalletList<'a> {
 #[serde(rename_all = "camelCase")]
 #[schema(as = WalletTotals)]
 struct WalletTotalsView {
-    /// Sum of all wallets, including those on other pages.
+    /// Sum of all wallets, including those on other pages. With up to 500 agents all amounts of the answer are of one
+    /// moment; with more, money that moves meanwhile can count twice or not at all.
     usdc: NanosSum,
     usdc_pending: NanosSum,
     #[schema(example = 2)]
@@ -208,24 +209,22 @@ pub async fn list(call: Call) -> Answer {
     let (store, realm) = (&call.state.store, call.realm());
     let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     let user = find_or_open_user_wallet(store, &call.scope()).await?;
-    let part = Wallet::list(store, &realm, paging.page()).await?;
-    let mut sums = WalletTotals::read_agents(store, &realm).await?;
-    sums.balance += user.balance;
-    sums.pending += user.pending;
+    let WalletAggregate { user, agents, totals } =
+        WalletAggregate::read(store, &realm, user, paging.page()).await?;
     Reply::ok(&WalletList {
         success: true,
         user_wallet: WalletSnapshotView::new(&user),
-        agent_wallets: part.records.iter().map(WalletSnapshotView::new).collect(),
+        agent_wallets: agents.records.iter().map(WalletSnapshotView::new).collect(),
         totals: WalletTotalsView {
-            usdc: sums.balance,
-            usdc_pending: sums.pending,
-            wallets: sums.wallets + 1,
-            partial: sums.partial,
+            usdc: totals.balance,
+            usdc_pending: totals.pending,
+            wallets: totals.wallets,
+            partial: totals.partial,
         },
-        total: part.total,
+        total: agents.total,
         limit: paging.limit(),
         offset: paging.offset(),
-        next_cursor: paging.cursor(part.next.as_deref()),
+        next_cursor: paging.cursor(agents.next.as_deref()),
     })
 }
 

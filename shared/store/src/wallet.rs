@@ -17,6 +17,7 @@ use domain::money::Nanos;
 use domain::number::Number;
 use std::collections::HashMap;
 
+pub mod aggregate;
 pub mod script;
 pub mod totals;
 
@@ -138,6 +139,20 @@ impl NewWalletPlace {
 }
 
 impl Wallet {
+    /// Fields of a record that [`Wallet::from_fields`] reads.
+    const FIELDS: [&str; 10] = [
+        "wallet_number",
+        "wallet",
+        "name",
+        "balance",
+        "pending",
+        "spend_limit",
+        "frozen",
+        "closed_at",
+        "created_at",
+        "updated_at",
+    ];
+
     /// Returns the agent of the wallet; `None` for the account's own.
     pub fn agent(&self) -> Option<&str> {
         keys::agent_of_owner(&self.owner)
@@ -160,7 +175,7 @@ impl Wallet {
     }
 
     /// Lists the wallets of the account's agents, newest first.
-    pub async fn list(store: &Store, realm: &Realm, page: PageRequest<'_>) -> Result<Page<Self>, StoreError> {
+    async fn list(store: &Store, realm: &Realm, page: PageRequest<'_>) -> Result<Page<Self>, StoreError> {
         let key = |agent: &str| realm.agent(agent);
         let part = page.records(store, &realm.agents(), key).await?;
         // Skips a wallet deleted between the two reads.

@@ -1,5 +1,6 @@
-//! Sums over all wallets of an account's agents (decision D16).
+//! Sums over the wallets of an account and mode (decision D16).
 
+use super::Wallet;
 use crate::keys::Realm;
 use crate::page::PageRequest;
 use crate::{Store, StoreError};
@@ -10,7 +11,7 @@ pub const WALLETS_MAX: usize = 10_000;
 /// Wallets read in one round trip.
 const AT_ONCE: usize = 500;
 
-/// Sums over the agents' wallets of an account and mode.
+/// Sums over wallets of an account and mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WalletTotals {
     /// Sum of balances.
@@ -24,8 +25,8 @@ pub struct WalletTotals {
 }
 
 impl WalletTotals {
-    /// Sums the wallets in chunks. The result is not a snapshot of one moment while money moves.
-    pub async fn read_agents(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
+    /// Sums the wallets of the agents in chunks. The result is not of one moment while money moves.
+    pub(super) async fn read_agents(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
         let mut sums = Self::default();
         let mut position: Option<String> = None;
         for _ in 0..WALLETS_MAX / AT_ONCE {
@@ -52,6 +53,10 @@ impl WalletTotals {
         }
         sums.partial = true;
         Ok(sums)
+    }
+
+    pub(super) fn add_wallet(&mut self, wallet: &Wallet) {
+        self.add(Some(wallet.balance.get()), Some(wallet.pending.get()));
     }
 
     /// Adds a wallet; one without a balance was closed meanwhile.
