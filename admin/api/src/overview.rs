@@ -24,6 +24,7 @@ use endpoint::{Answer, Problem, Reply, operations, whole_number};
 use history::{OverviewHistory, TopAgent};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use store::Store;
 use store::account::counters::AccountCounters;
 use store::agent::survey::{AgentSummary, Survey};
 use store::audit::statistics::Day;
@@ -110,18 +111,21 @@ struct OverviewTotals {
 }
 
 impl OverviewSpend {
-    /// Of live mode: the counters of the agents, and that of the account for the month.
+    /// Of live mode: the counters of the agents, and that of the account for the month, `tracked`. It was
+    /// `tracked_before` before it was known which agents have spent.
     fn from_counters(
         survey: &Survey,
         month: &[Day],
-        tracked: Nanos,
+        [tracked_before, tracked]: [Nanos; 2],
         tracked_limit_usd: Option<Nanos>,
     ) -> Self {
         let sum = |amount: fn(&AgentSummary) -> Nanos| total(survey.agents.iter().map(amount));
         // Every agent of which something ended is among them, unless there are too many. So what the account was
-        // charged beyond them is held by calls under way, of agents that were deleted meanwhile.
+        // charged beyond them is held by calls under way, of agents that were deleted meanwhile. What was charged
+        // since may be of an agent that is not among them yet.
         let is_whole = !survey.partial && month.iter().all(|day| day.others == Nanos::ZERO);
-        let beyond = tracked.get().saturating_sub(sum(|agent| agent.month).get());
+        let charged = tracked.min(tracked_before).get();
+        let beyond = charged.saturating_sub(sum(|agent| agent.month).get());
         let beyond = Nanos::from_stored(if is_whole { beyond } else { 0 });
         Self {
             today_usd: sum(|agent| agent.day).saturating_add(beyond),
@@ -154,6 +158,7 @@ pub async fn get(call: Call) -> Answer {
     let days = days(&call.query(&["days"])?)?;
     let (store, realm) = (&call.state.store, call.realm());
     let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
+    let before = AccountCounters::read(store, &realm, period_now(store).await?).await?;
     let sealed = catch_up::catch_up(&call).await?;
     let at_ms = server_clock::now_ms(store).await?;
     let period = Period::at(at_ms);
@@ -169,7 +174,8 @@ pub async fn get(call: Call) -> Answer {
         Mode::Test => Vec::new(),
     };
     let survey = Survey::read(store, &realm, period, spenders.chain(holders)).await?;
-    let account = AccountCounters::read(store, &realm, period).await?;
+    let mut account = AccountCounters::read(store, &realm, period).await?;
+    account.tracked = survey.tracked.unwrap_or(account.tracked);
     let frozen = survey.frozen(store, &realm).await?;
     let without_wallet = ids(survey.without_wallet(store, &realm).await?);
     let tracked_limit = tracked_limit(&call)?;
@@ -188,7 +194,10 @@ pub async fn get(call: Call) -> Answer {
         as_of: iso_from_ms(at_ms),
         today: date_from_day(period.day),
         spend: match realm.mode() {
-            Mode::Live => OverviewSpend::from_counters(&survey, month, account.tracked, tracked_limit),
+            Mode::Live => {
+                let tracked = [before.tracked, account.tracked];
+                OverviewSpend::from_counters(&survey, month, tracked, tracked_limit)
+            }
             Mode::Test => OverviewSpend::from_days(month, tracked_limit),
         },
         totals: OverviewTotals {
@@ -205,6 +214,10 @@ pub async fn get(call: Call) -> Answer {
         without_wallet: without_wallet.into_iter().take(WITHOUT_WALLET_MAX).collect(),
         partial: survey.partial || !sealed,
     })
+}
+
+async fn period_now(store: &Store) -> Result<Period, Problem> {
+    Ok(Period::at(server_clock::now_ms(store).await?))
 }
 
 /// Returns the ids of agents in their order.
@@ -247,14 +260,17 @@ mod tests {
             agents: vec![agent],
             ..Survey::default()
         };
-        let of = |survey: &Survey, month: &[Day], tracked: u64| {
-            let spend = OverviewSpend::from_counters(survey, month, nanos(tracked), None);
+        let read = |survey: &Survey, month: &[Day], before: u64, tracked: u64| {
+            let spend = OverviewSpend::from_counters(survey, month, [nanos(before), nanos(tracked)], None);
             [spend.today_usd, spend.month_usd, spend.held_usd].map(Nanos::get)
         };
+        let of = |survey: &Survey, month: &[Day], tracked: u64| read(survey, month, tracked, tracked);
         let days = [day(1, 6, 0), day(2, 2, 0)];
         assert_eq!(of(&survey, &days, 10), [3, 10, 1]);
         assert_eq!(of(&survey, &days, 15), [8, 15, 6]);
         assert_eq!(of(&survey, &days, 9), [3, 9, 1], "read a moment later");
+        assert_eq!(read(&survey, &days, 10, 12), [3, 12, 1], "charged meanwhile");
+        assert_eq!(read(&survey, &days, 12, 10), [3, 10, 1], "settled meanwhile");
         // If not every agent was read, the rest can have been spent on any day.
         assert_eq!(of(&survey, &[day(1, 9, 3)], 15), [3, 15, 1]);
         let partial = Survey {

@@ -62,6 +62,26 @@ async fn agents_without_a_wallet_are_named() {
     assert_eq!(listed["total"], json!(1));
 }
 
+/// Spends are settled at once, so nothing is held while agents make only these.
+#[tokio::test]
+async fn nothing_is_held_while_agents_only_spend() {
+    let fixture = RecordFixture::start().await;
+    let (_, api) = fixture.management.account("enterprise").await;
+    for agent in ["s0", "s1", "s2"] {
+        let policy = json!({ "maxSpendPerDay": 1 });
+        success(&api.post(&format!("/v1/policies/{agent}"), policy).await, 200);
+    }
+    for _ in 0..80 {
+        let (view, ..) = tokio::join!(
+            overview(&api, "?days=1"),
+            spend(&api, "s0", "0.001", 200),
+            spend(&api, "s1", "0.001", 200),
+            spend(&api, "s2", "0.001", 200),
+        );
+        assert_fields!(view["spend"], { "heldUsd": 0 });
+    }
+}
+
 #[tokio::test]
 async fn numbers_are_exact_for_each_mode_and_account() {
     let fixture = RecordFixture::start().await;

@@ -4,6 +4,7 @@
 use crate::account::members;
 use crate::keys::Realm;
 use crate::policy::watched::WatchedLimits;
+use crate::read::Read;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -12,8 +13,8 @@ use std::collections::{HashMap, HashSet};
 
 /// Maximum number of agents in a survey.
 pub const AGENTS_MAX: usize = 5000;
-/// Number of agents read in one round trip.
-const CHUNK: usize = 500;
+/// Number of agents read in one step, at one moment.
+pub const AT_ONE_MOMENT: usize = 500;
 
 /// An agent's part of the survey.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,6 +58,9 @@ pub struct Survey {
     pub rows: u64,
     /// Whether some agents were not read.
     pub partial: bool,
+    /// The account's tracked spend of the month, open holds included, at the moment at which the agents were read.
+    /// `None` if they are more than [`AT_ONE_MOMENT`]: those are read one part after the other.
+    pub tracked: Option<Nanos>,
 }
 
 impl Survey {
@@ -95,15 +99,18 @@ impl Survey {
         }
         let partial = rows > AGENTS_MAX as u64 || !all_keyed || all.len() > AGENTS_MAX;
         all.truncate(AGENTS_MAX);
-        let mut agents = Vec::with_capacity(all.len());
-        for ids in all.chunks(CHUNK) {
-            agents.extend(read_agents(store, realm, period, ids).await?);
+        let (mut agents, mut tracked) = (Vec::with_capacity(all.len()), None);
+        for ids in all.chunks(AT_ONE_MOMENT) {
+            let (some, beside) = read_agents(store, realm, period, ids).await?;
+            agents.extend(some);
+            tracked = Some(beside).filter(|_| all.len() <= AT_ONE_MOMENT);
         }
         Ok(Self {
             agents,
             frozen_since: frozen.into_iter().collect(),
             rows,
             partial,
+            tracked,
         })
     }
 
@@ -135,7 +142,7 @@ impl Survey {
         if realm.mode() == Mode::Test {
             return Ok(exist);
         }
-        for agents in doubtful.chunks(CHUNK) {
+        for agents in doubtful.chunks(AT_ONE_MOMENT) {
             let mut query = redis::pipe();
             for agent in agents {
                 query.cmd("EXISTS").arg(realm.keys().agent_keys(&agent.id));
@@ -170,19 +177,35 @@ const FIELDS: [&str; 11] = [
     "spend_limit",
 ];
 
+/// Reads these agents, and the account's tracked spend of the month, at one moment.
 async fn read_agents(
     store: &Store,
     realm: &Realm,
     period: Period,
     ids: &[String],
-) -> Result<Vec<AgentSummary>, StoreError> {
+) -> Result<(Vec<AgentSummary>, Nanos), StoreError> {
     let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
-    let counters = [day, month, format!("w{}", period.day)];
-    let fields = ids.iter().map(|id| (realm.agent(id), &FIELDS, &counters));
-    let records: Vec<Vec<Option<String>>> = store.each("HMGET", fields).await?;
+    let (wallet_day, tracked) = (format!("w{}", period.day), format!("t{}", period.month));
+    let fields: Vec<&str> = FIELDS.into_iter().chain([&*day, &*month, &*wallet_day]).collect();
+    let bucket = realm.bucket();
+    let of_account = Read::fields(bucket, realm.record(), &[tracked]);
+    let of_agents = ids
+        .iter()
+        .map(|id| Read::fields(bucket, realm.agent(id), &fields));
+    let reads: Vec<Read> = [of_account].into_iter().chain(of_agents).collect();
+    let mut found: Vec<Vec<Option<String>>> = store.read_atomically(&reads).await?;
+    let records = found.split_off(1.min(found.len()));
+    let tracked = match found.into_iter().flatten().next().flatten() {
+        None => Nanos::ZERO,
+        Some(text) => Nanos::from_stored(
+            text.parse()
+                .map_err(|_| StoreError::unexpected("account record"))?,
+        ),
+    };
     let seen = ids.iter().zip(records);
     seen.map(|(id, fields)| AgentSummary::from_fields(id, fields))
         .collect::<Option<_>>()
+        .map(|agents| (agents, tracked))
         .ok_or_else(|| StoreError::unexpected("agent record"))
 }
 
