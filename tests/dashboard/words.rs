@@ -77,3 +77,17 @@ fn every_outcome_of_a_call_has_words_and_a_filter() {
     let filter: BTreeSet<&str> = filter.split('\'').skip(1).step_by(2).collect();
     assert_eq!(filter, ended().collect());
 }
+
+/// Actors that are no record: the reference of the trail explains each, and the dashboard has a word for it.
+#[test]
+fn every_actor_without_a_record_is_explained() {
+    let words = part_of("ui/who.js", "OTHERS = {", "};");
+    let trail = include_str!("../../docs/reference/audit.md");
+    let (_, explained) = trail.split_once("| `actor` |").unwrap();
+    let (explained, _) = explained.split_once("\n").unwrap();
+    for actor in ["operator", "worker", "payer", "payee", "another account"] {
+        assert!(explained.contains(&format!("`{actor}`")), "audit.md: {actor}");
+        let named = [format!(" {actor}: '"), format!(" '{actor}': '")];
+        assert!(named.iter().any(|name| words.contains(name)), "who.js: {actor}");
+    }
+}

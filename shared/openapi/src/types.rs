@@ -76,7 +76,8 @@ domain::schema_types! {
     WebhookId = id(&[IdKind::Webhook]);
     /// The id of a delivery. Receivers use it to drop duplicates.
     DeliveryId = id(&[IdKind::Delivery]);
-    /// The actor: an API key, a user of the dashboard, the operator or Tollgate itself.
+    /// The actor: an API key, a virtual key, a user of the dashboard, the operator or Tollgate itself. `payer`, `payee`
+    /// or `another account` is a party of another account.
     Actor = text().min_length(Some(1)).examples([format!("{}{EXAMPLE_ULID}", IdKind::ApiKey.prefix())]);
     /// The secret of a virtual key, with which an agent calls the proxy.
     VirtualKeySecret = text().pattern(Some(format!("^{}[0-9a-f]{{64}}$", virtual_key::PREFIX)))

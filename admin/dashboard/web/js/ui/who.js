@@ -6,7 +6,9 @@ import { href } from '../router.js';
 import { Id, Name } from './show.js';
 
 /** The trail's names for actors without a record. */
-const OTHERS = { operator: 'Operator', worker: 'Worker' };
+const OTHERS = {
+  operator: 'Operator', worker: 'Worker', payer: 'The payer’s account', payee: 'The payee’s account', 'another account': 'Another account',
+};
 const KINDS = { api_key: 'API key', virtual_key: 'Virtual key', policy: 'Policy', user: 'Person', agent: 'Agent' };
 
 /**
