@@ -28,6 +28,7 @@ pub mod key_owner;
 pub mod lost_writes_log;
 pub mod prepared_reply;
 pub mod rejection;
+pub mod request_id;
 pub mod request_trace;
 pub mod run_to_completion;
 pub mod settle;
@@ -237,9 +238,11 @@ impl CallPipeline {
         &self,
         session: &ServerSession,
         protection: &mut ProtectedRequest,
+        trace: &mut RequestTrace,
     ) -> Result<(), Rejection> {
         let credential = credential::from_headers(&session.req_header().headers)?;
         let known_key = self.key_owner_lookup.key_owner(credential).await?;
+        trace.set_owner(&known_key.owner);
         self.protect(protection, &known_key)?;
         self.counter.count(&known_key).await
     }
@@ -286,7 +289,7 @@ mod tests {
             body,
         };
         let (trace, key) = (
-            RequestTrace::new(&HeaderMap::new(), None, &fixture.metrics),
+            RequestTrace::new(&HeaderMap::new(), None, None, &fixture.metrics),
             fixture.key(),
         );
         async move { pipeline.run_to_completion(trace, key, call).await }

@@ -53,6 +53,12 @@ const NO_ROUTE: &str = "none";
 /// Lines about requests that no rate bounds.
 static UNBOUNDED: LineAllowance = LineAllowance::new();
 
+/// Returns the number of lines about strangers' requests from this address of a connection that were left out since the
+/// last one; `None` if this one is left out, too.
+pub fn stranger_line_due(peer: Option<IpAddr>) -> Option<u64> {
+    UNBOUNDED.due(peer)
+}
+
 /// The peer of a request's connection. The listener adds it to the request.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
@@ -91,7 +97,8 @@ pub(super) async fn around(
     let trace = Trace::from_headers(request.headers());
     let method = request.method().clone();
     let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
-    let mut response = match require_unblocked(&admission, request.extensions(), request.headers()).await {
+    let client = client_of(&admission, request.extensions(), request.headers());
+    let mut response = match require_unblocked(&admission, client).await {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
@@ -107,7 +114,7 @@ pub(super) async fn around(
     admission.metrics.request(&method, route, response.status(), took);
     // No rate bounds the requests without a caller, and those that are refused for their rate.
     let due = match caller {
-        None => UNBOUNDED.due(peer),
+        None => stranger_line_due(peer),
         Some((account, _)) if response.status() == StatusCode::TOO_MANY_REQUESTS => UNBOUNDED.due(account),
         Some(_) => Some(0),
     };
@@ -118,6 +125,8 @@ pub(super) async fn around(
             http.status = response.status().as_u16(),
             account = caller.map(|(account, _)| account.as_str()),
             mode = caller.map(|(_, mode)| mode.as_str()),
+            // Nothing else of the line says who it was.
+            client.address = client.filter(|_| caller.is_none()).map(tracing::field::display),
             request_id = id.to_str().unwrap_or_default(),
             duration_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             left_out = (left_out > 0).then_some(left_out),
@@ -159,12 +168,7 @@ fn export(trace: Trace, method: &'static str, route: &'static str, status: Statu
 }
 
 /// Refuses requests from blocked addresses, and all requests until the list was read.
-async fn require_unblocked(
-    admission: &Admission,
-    extensions: &Extensions,
-    headers: &HeaderMap,
-) -> Result<(), Problem> {
-    let client = client_of(admission, extensions, headers);
+async fn require_unblocked(admission: &Admission, client: Option<IpAddr>) -> Result<(), Problem> {
     match admission.blocked.judge_now(&admission.store, || client).await {
         BlockStatus::Free => Ok(()),
         BlockStatus::Blocked => {

@@ -38,7 +38,7 @@ pub use admission::Admission;
 pub use agent_id::{require_agent_id, require_new_agent_id};
 pub use body::{CURRENCIES, FieldValue, Fields, OBJECT_MAX as FIELD_OBJECT_MAX, TextForm, missing};
 pub use call::Call;
-pub use dispatch::{Peer, ResponseContext};
+pub use dispatch::{Peer, ResponseContext, stranger_line_due};
 pub use idempotency_key::IdempotencyKey;
 pub use large_reads::{LargeRead, LargeReads};
 pub use listing::Listing;

@@ -150,7 +150,7 @@ async fn serve_connection(
         .timer(TokioTimer::new())
         .header_read_timeout(timeout)
         .max_buf_size(HEAD_BYTES_MAX);
-    let stream = OwnErrors::over(Paced::over(stream, timeout, metrics.stalled));
+    let stream = OwnErrors::over(Paced::over(stream, timeout, metrics.stalled), peer.0.ip());
     let mut connection = server.serve_connection(TokioIo::new(stream), service);
     let stopped = async { drop(stopping.wait_for(|stop| *stop).await) };
     let ended = tokio::select! {

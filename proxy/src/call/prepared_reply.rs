@@ -4,7 +4,7 @@ use super::handoff::PieceReceiver;
 use super::rejection::Rejection;
 use super::request_trace::RequestTrace;
 use super::run_to_completion::RunToCompletion;
-use crate::reply::EdgeReply;
+use crate::reply::{EdgeReply, names};
 use std::time::Duration;
 
 /// A reply that is not written yet, and the time that the request spent outside Tollgate.
@@ -45,8 +45,10 @@ impl PreparedReply {
     /// Prepares the reply to a rejected request, and records the reason. To be called once for each request.
     pub fn from_rejection(rejection: &Rejection, trace: &RequestTrace) -> Self {
         trace.record_rejection(rejection);
+        let mut reply = rejection.reply();
+        reply.set(names::REQUEST_ID, trace.request_id());
         Self {
-            reply: rejection.reply(),
+            reply,
             stream: None,
             external_time: trace.external_time(),
         }

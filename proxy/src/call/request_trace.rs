@@ -3,17 +3,19 @@
 
 use super::hold::Settlement;
 use super::rejection::Rejection;
+use super::request_id;
 use crate::metrics::{Metrics, Stage};
 use crate::reply::denied::Denied;
 use crate::reply::refusal::RefusalKind;
 use http::HeaderMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::lookup::VirtualKeyOwner;
 use telemetry::LineAllowance;
 use telemetry::span::{self, AttributeValue, Span, SpanKind};
 use telemetry::trace::{ContinuedTrace, Trace, new_span};
+use tracing::field::{DisplayValue, display};
 
 /// Lines about requests that no rate bounds: refused ones, and denials without an audit entry of their own.
 static UNBOUNDED: LineAllowance = LineAllowance::new();
@@ -25,6 +27,10 @@ pub struct RequestTrace {
     trace: Trace,
     /// Address of the connection, if it is known.
     peer: Option<IpAddr>,
+    /// Address of the caller: that of the connection, or the one that a trusted proxy reports.
+    client: Option<IpAddr>,
+    /// See [`RequestTrace::request_id`].
+    request_id: OnceLock<String>,
     began: Instant,
     /// When the last stage ended.
     last: Instant,
@@ -68,19 +74,40 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl RequestTrace {
-    /// Starts the telemetry of a request whose head was received.
-    pub fn new(headers: &HeaderMap, peer: Option<IpAddr>, metrics: &Arc<Metrics>) -> Self {
+    /// Starts the telemetry of a request whose head was received. `client` is the address of the caller behind `peer`.
+    pub fn new(
+        headers: &HeaderMap,
+        peer: Option<IpAddr>,
+        client: Option<IpAddr>,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
         let now = Instant::now();
         Self {
             metrics: Arc::clone(metrics),
             trace: Trace::from_headers(headers),
             peer,
+            client,
+            request_id: request_id::sent(headers).map_or_else(OnceLock::new, OnceLock::from),
             began: now,
             last: now,
             stages: [None; Stage::COUNT],
             upstream_span: 0,
             owner: None,
         }
+    }
+
+    /// Returns the id of the request: the caller's `X-Request-Id` if it is well-formed, else a new one (decision D5).
+    /// Tollgate's own answers carry it, and the log lines of refusals and denials. The provider's answers carry the
+    /// provider's.
+    pub fn request_id(&self) -> &str {
+        self.request_id.get_or_init(request_id::generated)
+    }
+
+    /// Returns the caller's address for a log line: only if the key is not known, since nothing else of the line says
+    /// who it was.
+    fn stranger(&self) -> Option<DisplayValue<IpAddr>> {
+        let is_stranger = self.owner.is_none();
+        self.client.filter(|_| is_stranger).map(display)
     }
 
     /// Sets the owner of the request's key.
@@ -210,9 +237,11 @@ impl RequestTrace {
                 reason,
                 decision.id = denied.id,
                 run.id = denied.run_id.as_deref(),
+                request.id = self.request_id(),
                 account.id = account,
                 agent.id = agent,
-                estimate.usd = denied.estimate.map(tracing::field::display),
+                client.address = self.stranger(),
+                estimate.usd = denied.estimate.map(display),
                 duration.us = total,
                 own.us = own,
                 left_out = (left_out > 0).then_some(left_out),
@@ -224,7 +253,7 @@ impl RequestTrace {
         self.export("denied", &denied.id, vec![("tollgate.reason", reason)], false);
     }
 
-    /// Counts, logs and exports a refused request. Text from the request is not logged.
+    /// Counts, logs and exports a refused request. Of the request's text only the id is logged.
     pub fn record_refusal(&self, kind: RefusalKind) {
         self.metrics.refused(kind);
         let (account, agent) = self.account_and_agent();
@@ -234,8 +263,10 @@ impl RequestTrace {
                 decision = "refused",
                 reason = kind.code(),
                 http.status = kind.status(),
+                request.id = self.request_id(),
                 account.id = account,
                 agent.id = agent,
+                client.address = self.stranger(),
                 duration.us = total,
                 own.us = own,
                 left_out = (left_out > 0).then_some(left_out),
@@ -326,7 +357,7 @@ mod tests {
             )
             .unwrap(),
         );
-        let mut trace = RequestTrace::new(&HeaderMap::new(), None, &metrics);
+        let mut trace = RequestTrace::new(&HeaderMap::new(), None, None, &metrics);
         assert_eq!(trace.account_and_agent(), (None, None));
         let owner = VirtualKeyOwner::new("acct_1", "bot", "vk_1");
         trace.set_owner(&owner);

@@ -47,7 +47,8 @@ impl AddressFilter {
         }
     }
 
-    fn client_of(&self, session: &ServerSession) -> Option<IpAddr> {
+    /// Returns the address of the caller; `None` if it is unknown.
+    pub(super) fn client_of(&self, session: &ServerSession) -> Option<IpAddr> {
         let peer = peer_of(session)?;
         client_address(peer, &session.req_header().headers, &self.trusted_proxies)
     }

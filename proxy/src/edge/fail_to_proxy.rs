@@ -1,6 +1,7 @@
 //! Answers a request that a hook refused with a status. After any other failure the connection closes without an
 //! answer.
 
+use super::address_filter::peer_of;
 use super::refused_head;
 use super::state::EdgeState;
 use connections::request_head;
@@ -24,7 +25,7 @@ pub(super) async fn answer(
             Err(malformed) if error_code == 400 => refused_head::malformed(malformed),
             _ => refused_head::too_long(),
         };
-        let reply = refused_head::reply(&state.metrics, &refusal);
+        let reply = refused_head::reply(&state.metrics, peer_of(session), &refusal);
         session.set_keepalive(None);
         // A caller who does not read the answer has disconnected.
         drop(state.writer.write(session, reply).await);

@@ -104,7 +104,9 @@ impl HeadLimited {
     }
 
     fn refuse(&mut self, refusal: &Refusal) {
-        self.refusal = Some(refused_head::bytes(&self.metrics, refusal));
+        let digest = self.inner.get_socket_digest();
+        let peer = digest.and_then(|digest| Some(digest.peer_addr()?.as_inet()?.ip()));
+        self.refusal = Some(refused_head::bytes(&self.metrics, peer, refusal));
     }
 
     /// Returns whether HTTP's output is discarded. While a head is expected, HTTP writes only if the head is malformed.

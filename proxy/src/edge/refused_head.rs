@@ -8,10 +8,10 @@ use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::reply::{EdgeReply, names};
 use bytes::{Bytes, BytesMut};
 use connections::request_head::Malformed;
-use domain::id::IdKind;
 use http::header::{CONNECTION, DATE};
 use http::{HeaderMap, HeaderValue};
 use pingora::protocols::http::date::get_cached_date;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Capacity for the head of such an answer, in bytes.
@@ -44,18 +44,20 @@ pub(super) fn malformed(what: Malformed) -> Refusal {
     Refusal::new(RefusalKind::BadRequest, message)
 }
 
-/// Builds the answer with the headers of every answer, and records it in metrics and log.
-pub(super) fn reply(metrics: &Arc<Metrics>, refusal: &Refusal) -> EdgeReply {
-    RequestTrace::new(&HeaderMap::new(), None, metrics).record_refusal(refusal.kind);
+/// Builds the answer with the headers of every answer, and records it in metrics and log. `peer` is the address of the
+/// connection: what such a head says about the caller does not count.
+pub(super) fn reply(metrics: &Arc<Metrics>, peer: Option<IpAddr>, refusal: &Refusal) -> EdgeReply {
+    let trace = RequestTrace::new(&HeaderMap::new(), peer, peer, metrics);
+    trace.record_refusal(refusal.kind);
     let mut reply = refusal.reply();
     reply.set(names::OVERHEAD_MS, "0.000");
-    reply.set(names::REQUEST_ID, &new_request_id());
+    reply.set(names::REQUEST_ID, trace.request_id());
     reply
 }
 
 /// Builds the answer as bytes of HTTP/1.1. The answer closes the connection.
-pub(super) fn bytes(metrics: &Arc<Metrics>, refusal: &Refusal) -> Bytes {
-    let mut reply = reply(metrics, refusal);
+pub(super) fn bytes(metrics: &Arc<Metrics>, peer: Option<IpAddr>, refusal: &Refusal) -> Bytes {
+    let mut reply = reply(metrics, peer, refusal);
     reply.headers.insert(DATE, get_cached_date());
     reply
         .headers
@@ -68,9 +70,4 @@ pub(super) fn bytes(metrics: &Arc<Metrics>, refusal: &Refusal) -> Bytes {
     bytes.extend_from_slice(b"\r\n");
     bytes.extend_from_slice(&body);
     bytes.freeze()
-}
-
-/// Returns a new `X-Request-Id`; empty if the clock or the system's randomness fails.
-pub(super) fn new_request_id() -> String {
-    IdKind::Request.mint(clock::now_ms()).unwrap_or_default()
 }

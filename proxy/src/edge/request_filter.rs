@@ -3,11 +3,12 @@
 use super::address_filter::peer_of;
 use super::detached_stream::{DetachedStream, take_session};
 use super::new_ctx::Ctx;
+use super::request_scope;
 use super::route;
 use super::state::EdgeState;
-use super::{refused_head, request_scope};
 use crate::call::prepared_reply::{PreparedReply, RunningStream};
 use crate::call::rejection::Rejection;
+use crate::call::request_id;
 use crate::call::request_trace::RequestTrace;
 use crate::protected_request::ProtectedRequest;
 use crate::reply::{EdgeReply, health, models, names};
@@ -73,7 +74,8 @@ async fn reply(
         .get(names::REQUEST_ID)
         .is_none_or(HeaderValue::is_empty)
     {
-        reply.set(names::REQUEST_ID, &request_id(session));
+        let sent = request_id::sent(&session.req_header().headers);
+        reply.set(names::REQUEST_ID, &sent.unwrap_or_else(request_id::generated));
     }
     (reply, stream)
 }
@@ -100,7 +102,8 @@ async fn dispatch(
         state.metrics.announced_retry();
     }
     let route = route::of_request(state.offered, head);
-    let mut trace = RequestTrace::new(&head.headers, peer_of(session), &state.metrics);
+    let client = state.addresses.client_of(session);
+    let mut trace = RequestTrace::new(&head.headers, peer_of(session), client, &state.metrics);
     if route != Ok(EdgeRoute::Health)
         && !state.addresses.is_free(session)
         && let Err(rejection) = Box::pin(state.addresses.check(session)).await
@@ -112,10 +115,14 @@ async fn dispatch(
             return state.calls.call(endpoint, session, protection, &mut trace).await;
         }
         Ok(EdgeRoute::Health) => Ok(Box::pin(health(state)).await),
-        Ok(route @ (EdgeRoute::Models | EdgeRoute::Model)) => models(state, route, session, protection).await,
+        Ok(route @ (EdgeRoute::Models | EdgeRoute::Model)) => {
+            models(state, route, session, protection, &mut trace).await
+        }
         Err(no_route) => {
             trace.record_refusal(no_route.kind());
-            Ok(no_route.reply(state.offered))
+            let mut reply = no_route.reply(state.offered);
+            reply.set(names::REQUEST_ID, trace.request_id());
+            Ok(reply)
         }
     };
     match answered {
@@ -141,8 +148,9 @@ async fn models(
     route: EdgeRoute,
     session: &ServerSession,
     protection: &mut ProtectedRequest,
+    trace: &mut RequestTrace,
 ) -> Result<EdgeReply, Rejection> {
-    state.calls.check_key_and_rate(session, protection).await?;
+    state.calls.check_key_and_rate(session, protection, trace).await?;
     let prices = state.prices.get();
     match route {
         EdgeRoute::Model => {
@@ -150,17 +158,6 @@ async fn models(
             Ok(models::model(&prices, &state.upstreams, name)?)
         }
         _ => Ok(models::reply(&prices, &state.upstreams)),
-    }
-}
-
-/// Returns the caller's `X-Request-Id` if it is well-formed, else a new one (decision D5).
-fn request_id(session: &ServerSession) -> String {
-    let sent = session
-        .get_header(names::REQUEST_ID)
-        .and_then(|value| value.to_str().ok());
-    match sent.filter(|id| domain::names::is_request_id(id.as_bytes())) {
-        Some(id) => id.to_owned(),
-        None => refused_head::new_request_id(),
     }
 }
 

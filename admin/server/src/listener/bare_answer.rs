@@ -10,8 +10,9 @@ use super::layer::{Layer, Layered, Pieces};
 use axum::body::Body;
 use axum::http::header::CONNECTION;
 use axum::http::{HeaderValue, Response, StatusCode};
-use endpoint::{Code, new_request_id};
+use endpoint::{Code, new_request_id, stranger_line_due};
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub(super) fn of_malformed() -> Response<Body> {
 #[derive(Debug)]
 pub(super) struct OwnErrors<S> {
     stream: S,
+    /// Address of the connection.
+    peer: IpAddr,
     /// The bytes that replace hyper's answer, and how many of them are written.
     instead: Option<(Vec<u8>, usize)>,
     /// Set once an answer was replaced: the end of lingering, and how many bytes may still be discarded.
@@ -49,9 +52,10 @@ pub(super) struct OwnErrors<S> {
 }
 
 impl<S> OwnErrors<S> {
-    pub(super) const fn over(stream: S) -> Layered<Self> {
+    pub(super) const fn over(stream: S, peer: IpAddr) -> Layered<Self> {
         Layered(Self {
             stream,
+            peer,
             instead: None,
             linger: None,
         })
@@ -62,7 +66,7 @@ impl<S: AsyncWrite + Unpin> OwnErrors<S> {
     /// Writes our answer in place of `bytes`; `None` when they are no answer of hyper's own.
     fn poll_instead(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Option<Poll<io::Result<usize>>> {
         if self.instead.is_none() {
-            self.instead = replacement(bytes).map(|answer| (answer, 0));
+            self.instead = replacement(bytes, self.peer).map(|answer| (answer, 0));
         }
         let (answer, written) = self.instead.as_mut()?;
         while *written < answer.len() {
@@ -78,8 +82,8 @@ impl<S: AsyncWrite + Unpin> OwnErrors<S> {
     }
 }
 
-/// Returns our answer in place of `written`, if that is one of hyper's own.
-fn replacement(written: &[u8]) -> Option<Vec<u8>> {
+/// Returns our answer to `peer` in place of `written`, if that is one of hyper's own.
+fn replacement(written: &[u8], peer: IpAddr) -> Option<Vec<u8>> {
     let is_refusal = [&b"HTTP/1.1 4"[..], b"HTTP/1.0 4"].contains(&written.get(..10)?);
     if written.len() > BARE_BYTES_MAX || !is_refusal {
         return None;
@@ -102,7 +106,15 @@ fn replacement(written: &[u8]) -> Option<Vec<u8>> {
     let body = format!(r#"{{"error":"{message}","code":"{}"}}"#, code.as_str());
     let id = new_request_id();
     let id = id.to_str().unwrap_or_default();
-    tracing::info!(status = status_line, request_id = id, "malformed request");
+    if let Some(left_out) = stranger_line_due(Some(peer)) {
+        tracing::info!(
+            status = status_line,
+            request_id = id,
+            client.address = %peer,
+            left_out = (left_out > 0).then_some(left_out),
+            "malformed request"
+        );
+    }
     let answer = format!(
         "{status_line}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\
          cache-control: no-store\r\nx-request-id: {id}\r\n\r\n{body}",
@@ -159,7 +171,7 @@ mod tests {
     /// Returns the received bytes if `text` is sent through a pipe of `room` bytes.
     async fn sent(text: &str, room: usize) -> String {
         let (ours, mut theirs) = duplex(room);
-        let mut ours = OwnErrors::over(ours);
+        let mut ours = OwnErrors::over(ours, std::net::Ipv4Addr::LOCALHOST.into());
         let text = text.to_owned();
         let writer = tokio::spawn(async move { ours.write_all(text.as_bytes()).await.unwrap() });
         let mut all = String::new();
