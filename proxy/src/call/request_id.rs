@@ -1,4 +1,5 @@
-//! `X-Request-Id` (decision D5): the caller's if it has the form of a run id, otherwise a new one, as on the admin server.
+//! `X-Request-Id` (decision D5): the caller's if it has the form of a run id, otherwise a new one, as on the admin
+//! server.
 
 use crate::reply::names;
 use domain::id::IdKind;
