@@ -92,7 +92,12 @@ fn every_service_is_locked_down() {
     for network in ["store", "metrics"] {
         assert_eq!(compose["networks"][network]["internal"], true);
     }
-    assert_eq!(words(&compose["services"]["redis"]["networks"]), ["store"]);
+    let store = &compose["services"]["redis"];
+    assert_eq!(words(&store["networks"]), ["store"]);
+    assert_eq!(
+        store["healthcheck"]["start_period"], "1h",
+        "the servers are not started beside a store that failed while it read its file"
+    );
 }
 
 #[test]

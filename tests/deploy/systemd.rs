@@ -114,6 +114,30 @@ fn units_say_what_systemd_knows() {
     }
 }
 
+/// The store's unit is the distribution's: it waits for the store to have read its file, by default for 90 s.
+#[test]
+fn a_store_has_the_time_to_read_its_file() {
+    let drop_in = lines("deploy/systemd/redis-server.conf");
+    let known: Vec<&str> = DIRECTIVES.split_whitespace().collect();
+    for line in &drop_in {
+        let name = line.split('=').next().unwrap();
+        assert!(line == "[Service]" || known.contains(&name), "{line}");
+    }
+    let file = "deploy/systemd/redis-server.conf";
+    assert_eq!(value(file, "TimeoutStartSec"), "infinity");
+    let adjust = |unit: &str| value(unit, "OOMScoreAdjust").parse::<i32>().unwrap();
+    assert!(adjust(file) < adjust(EDGE_UNIT), "the store is ended last");
+    let guide = text("docs/guides/deployment.md");
+    let install = format!("install -D -m 0644 {file} /etc/systemd/system/redis-server.service.d/");
+    let [install, reload, restart] = [
+        &*install,
+        "systemctl daemon-reload\n",
+        "systemctl restart redis-server\n\n",
+    ]
+    .map(|line| guide.find(line).unwrap_or_else(|| panic!("{line}")));
+    assert!(install < reload && reload < restart);
+}
+
 /// The environment of a unit, with its paths below `root`; `%d` is the folder of credentials.
 fn environment(unit: &str, root: &Path) -> BTreeMap<String, String> {
     let pairs = values(unit, "Environment").into_iter().map(|pair| {
