@@ -333,7 +333,12 @@ fn selectors_find_their_pods() {
                         assert!(ports.iter().any(|of| of["name"] == port["targetPort"]), "{port}");
                     }
                 }
-                "Deployment" | "StatefulSet" | "PodDisruptionBudget" => {
+                kind @ ("Deployment" | "StatefulSet" | "PodDisruptionBudget") => {
+                    let policy = &spec["unhealthyPodEvictionPolicy"];
+                    assert!(
+                        kind != "PodDisruptionBudget" || policy == "AlwaysAllow",
+                        "no pod is ready without the store, and nodes must be drained then, too"
+                    );
                     assert!(selected(&spec["selector"]["matchLabels"]).is_some(), "{resource}");
                 }
                 "HorizontalPodAutoscaler" => {

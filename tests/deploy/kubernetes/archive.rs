@@ -1,9 +1,9 @@
 //! Pods that use the archive: the operator's jobs and the backup.
 
 use super::{SMALL, list, named, operator, pods};
-use crate::files::run;
+use crate::files::{path, run, text};
 use crate::installation::Installation;
-use crate::kustomize::build;
+use crate::kustomize::{build, documents};
 use harness::assert_fields;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -30,9 +30,36 @@ fn a_pod_that_reads_the_archive_runs_where_it_is() {
         assert_fields!(pod["spec"]["securityContext"], {
             "runAsUser": admin["spec"]["template"]["spec"]["securityContext"]["runAsUser"],
         });
+        // By default the kubelet changes the modes of all files of the archive for each job.
+        assert_eq!(
+            pod["spec"]["securityContext"]["fsGroupChangePolicy"], "OnRootMismatch",
+            "{name}"
+        );
         seen.insert(name);
     }
     assert_eq!(seen, ["backup", "operator"].map(str::to_owned).into());
+}
+
+/// During a restore the admin server does not run, and a pod with an affinity to its node would wait for ever.
+#[test]
+fn the_jobs_of_a_restore_wait_for_no_admin_server() {
+    let guide = text("docs/guides/backup.md");
+    let line = guide.lines().find(|line| line.contains("affinity:/")).unwrap();
+    let (command, _) = line.trim().split_once(" | kubectl create").unwrap();
+    let mut shell = Command::new("bash");
+    let shell = shell.args(["-euc", command]).current_dir(path("."));
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("job.yaml");
+    std::fs::write(
+        &file,
+        run(shell.env("IMAGE", "registry.example.com/tollgate:0.1.0")),
+    )
+    .unwrap();
+    let mut job = documents(&path("deploy/kubernetes/operator.yaml")).remove(0);
+    let pod = &mut job["spec"]["template"]["spec"];
+    assert!(pod.as_object_mut().unwrap().remove("affinity").is_some());
+    pod["containers"][0]["image"] = "registry.example.com/tollgate:0.1.0".into();
+    assert_eq!(documents(&file), [job], "{line}");
 }
 
 /// Runs the CronJob's script here: the script in its config map, with its environment.

@@ -57,7 +57,7 @@ fn jobs_have_the_image_of_the_overlay_and_an_end() {
             }
         }
     }
-    assert_eq!(count, 4);
+    assert_eq!(count, 5);
     for job in operator() {
         assert!(job["spec"]["activeDeadlineSeconds"].is_u64(), "{job}");
     }
