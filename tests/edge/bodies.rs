@@ -4,6 +4,7 @@ use super::fixture::{Fixture, SOON, estimated_body, open_cap};
 use super::shape::refused;
 use harness::RawClient;
 use serde_json::{Value, json};
+use std::time::Instant;
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -52,6 +53,35 @@ async fn unusual_bodies_are_forwarded_unchanged() {
         );
     }
     assert_eq!(fixture.upstream.arrived(), unusual.len());
+}
+
+/// An object of a provider's own keys is searched for those that choose what is billed. In each other one it is read as
+/// other objects are: once for each of 120 levels, this body took a hundred times as long.
+#[tokio::test]
+async fn nested_extensions_are_not_read_again_for_each_level() {
+    const LEVELS: usize = 120;
+    let fixture = Fixture::new().await;
+    let actor = fixture.actor("enterprise", open_cap()).await;
+    let numbers = "1,".repeat(40_000) + "1";
+    let seconds = async |key: &str, status: u16| {
+        let opened = format!("{{\"{key}\":").repeat(LEVELS);
+        let closed = "}".repeat(LEVELS);
+        let member = format!(r#""{key}":{opened}[{numbers}]{closed}"#);
+        let body = format!(r#"{{"model":"nano","messages":[{{"role":"user"}}],{member}}}"#);
+        let started = Instant::now();
+        let reply = actor.caller.send("POST", CHAT, &[JSON], body).await;
+        assert_eq!(reply.status, status, "{key}: {reply:?}");
+        started.elapsed().as_secs_f64()
+    };
+    seconds("x", 200).await;
+    let plain = seconds("x", 200).await;
+    for key in ["extra_body", "google"] {
+        let searched = seconds(key, 400).await;
+        assert!(
+            searched < 20.0 * plain,
+            "{key}: {searched} s, otherwise {plain} s"
+        );
+    }
 }
 
 #[tokio::test]

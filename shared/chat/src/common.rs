@@ -84,9 +84,12 @@ impl<'a> Common<'a> {
     }
 
     /// Records a key that no OpenAI endpoint has, if it is one of [`CHOICES`] or could be mistaken for one. The scanner
-    /// is at its value. `null`, `false` and an empty list choose nothing.
+    /// is at its value. `null`, `false` and an empty list choose nothing. A body with ambiguous keys is refused for
+    /// these.
     pub(super) fn note_choice(&mut self, name: &str, scanner: &Scanner<'_>) {
-        self.choice = self.choice.or_else(|| choice(name, scanner));
+        if self.choice.is_none() && self.keys.ambiguity().is_none() {
+            self.choice = choice(name, scanner);
+        }
     }
 
     /// Returns the unescaped model. [`check_model`](Self::check_model) must have checked its presence.
@@ -130,6 +133,9 @@ impl<'a> Common<'a> {
 
 /// Returns the key of [`CHOICES`] that `name` is or could be mistaken for, or one that the object at the scanner has.
 /// Of an object of [`EXTENSIONS`] with another key that may not pass, its own key.
+///
+/// Only objects under keys that pass are searched in turn. Any other object decides by being there, and to search it
+/// would read its contents once more for each level of it.
 fn choice(name: &str, scanner: &Scanner<'_>) -> Option<&'static str> {
     let alike = folded(Cow::Borrowed(name));
     let is_alike = |known: &&str| letters(known).eq(letters(&alike));
@@ -139,16 +145,24 @@ fn choice(name: &str, scanner: &Scanner<'_>) -> Option<&'static str> {
         // The caller parses it again, and reports what is malformed.
         drop(scanner.fork().object(|scanner, key| {
             let name = key.decode()?;
-            let passes = passing.contains(&&*name) || chooses_nothing(scanner.rest());
-            found = found
-                .or_else(|| choice(&name, scanner))
-                .or_else(|| (!passes).then_some(*own));
+            if found.is_none() {
+                found = match passing.contains(&&*name) {
+                    true => choice(&name, scanner),
+                    false if chooses_nothing(scanner.rest()) => None,
+                    false => Some(known_choice(&folded(name)).unwrap_or(own)),
+                };
+            }
             scanner.skip()
         }));
         return found;
     }
-    let found = CHOICES.iter().copied().find(is_alike);
-    found.filter(|_| !chooses_nothing(scanner.rest()))
+    known_choice(&alike).filter(|_| !chooses_nothing(scanner.rest()))
+}
+
+/// Returns the key of [`CHOICES`] that a [folded] key is or could be mistaken for.
+fn known_choice(folded: &str) -> Option<&'static str> {
+    let mut choices = CHOICES.iter().copied();
+    choices.find(|known| letters(known).eq(letters(folded)))
 }
 
 /// Returns whether a value is `null`, `false` or an empty list.

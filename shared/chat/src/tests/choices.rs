@@ -55,6 +55,9 @@ fn fields_that_choose_models_or_services_are_refused() {
             (r#""extra_body":{"max_tokens":99999}"#, "extra_body"),
             (r#""extra_body":{"google":{},"tools":[{}]}"#, "extra_body"),
             (r#""extra_body":{"extra_body":{"model":"dear"}}"#, "extra_body"),
+            (r#""extra_body":{"Google":{}}"#, "extra_body"),
+            (r#""extra_body":{"Models":["dear"]}"#, "models"),
+            (r#""google":{"google":{"cached_content":"x"}}"#, "google"),
             (r#""google":{"google":{"model":"dear"}}"#, "google"),
             (r#""google":{"tools":[{"google_search":{}}]}"#, "google"),
             (
@@ -107,6 +110,7 @@ fn fields_that_choose_models_or_services_are_refused() {
             r#""metadata":{"models":["dear"]}"#,
             r#""extra_body":{"google":{"thinking_config":{"thinking_budget":800}},"models":[]}"#,
             r#""extra_body":"models","google":["cached_content"]"#,
+            r#""extra_body":{"extra_body":null,"google":{"models":[],"google":false}}"#,
             r#""google":{"safety_settings":[{"models":["x"]}]},"extra_headers":null,"deferred":false"#,
         ] {
             assert_eq!(refused(endpoint, member), None, "{member}");
