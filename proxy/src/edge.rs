@@ -7,6 +7,7 @@
 pub mod address_filter;
 pub mod app;
 pub mod arrivals;
+mod chunks;
 mod connection;
 pub mod connections;
 mod control_limited;
@@ -17,6 +18,7 @@ mod fail_to_proxy;
 mod frames;
 pub mod head;
 pub mod head_limited;
+mod held_back;
 mod logging;
 mod new_ctx;
 mod preface;

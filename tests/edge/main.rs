@@ -8,13 +8,14 @@
 //! * [`runs`], [`binding`], [`crowd`]: limits of a run, after a change, and under many calls at once
 //! * [`round_trips`]: commands to the store
 //! * [`upstreams`]: several providers by name; [`unreached`]: the log about one that cannot be reached
-//! * [`http`], [`malformed`], [`tls`], [`life`]: the edge as a server
+//! * [`http`], [`malformed`], [`chunks`], [`tls`], [`life`]: the edge as a server
 #![cfg(test)]
 
 mod approved;
 mod binding;
 mod blocked;
 mod bodies;
+mod chunks;
 mod costs;
 mod crowd;
 mod denials;

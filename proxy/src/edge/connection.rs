@@ -80,10 +80,11 @@ impl Connection {
         connection: ReusedHttpStream,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
-        self.head.begins();
         let (mut connection, mut settings) = connection.consume();
         let is_new = settings.is_none();
-        let received = match is_new || settings.as_mut().is_some_and(detached_stream::is_drained) {
+        let is_fresh = is_new || settings.as_mut().is_some_and(detached_stream::is_drained);
+        self.head.begins(is_fresh);
+        let received = match is_fresh {
             true => Some(first_bytes(&mut connection).await?),
             false => None,
         };

@@ -15,7 +15,8 @@ use pingora::{Error, Result};
 /// # Errors
 /// `HTTPStatus(431)` for a head that is too long, `HTTPStatus(400)` for a malformed one. `InternalError` right before
 /// the process ends: the request was not processed, so its connection is closed and its caller may retry.
-pub(super) fn begin(state: Option<&EdgeState>, session: &Session, ctx: &mut Ctx) -> Result<()> {
+pub(super) fn begin(state: Option<&EdgeState>, session: &mut Session, ctx: &mut Ctx) -> Result<()> {
+    let mut is_checked = true;
     if let Some(head) = HeadLimited::head_of(session) {
         let may_be_too_long = head.may_be_too_long();
         head.ends();
@@ -26,10 +27,14 @@ pub(super) fn begin(state: Option<&EdgeState>, session: &Session, ctx: &mut Ctx)
         }
         let request = session.req_header();
         if is_chunked(&request.headers).map_err(malformed)? {
-            head.body_is_chunked();
+            is_checked = head.body_is_chunked(session.to_h1_raw().len());
         }
         check_length(&request.headers).map_err(malformed)?;
         check_host(request.version, &request.headers).map_err(malformed)?;
+    }
+    if !is_checked {
+        // A proxy in front may see another end of the body, so nothing behind it is served.
+        session.set_keepalive(None);
     }
     ctx.in_flight = state.and_then(|state| state.admission.enter());
     match ctx.in_flight {

@@ -1,6 +1,6 @@
 //! State of a connection's request heads. The connection counts their bytes, and the hooks mark where they end.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use tokio::time::Instant;
 
 /// Longest head of a request, in bytes: request line and headers, or the header list of HTTP/2.
@@ -18,7 +18,23 @@ pub struct RequestHeads {
     /// Upper bound of the bytes of the current head that were received with the previous request. `left` does not count
     /// them.
     carried: AtomicUsize,
+    /// Bytes of the current head, and behind it, that HTTP has got since it began.
+    given: AtomicUsize,
+    /// Nothing of the current head had been given to HTTP before it began.
+    is_fresh: AtomicBool,
+    /// The last chunked body was read to its end, and nothing behind it.
+    is_at_boundary: AtomicBool,
+    /// What begins, for the connection to take.
+    begun: AtomicU8,
     flushes_next_write: AtomicBool,
+}
+
+/// What begins with the next byte that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begun {
+    Nothing,
+    Head,
+    ChunkedBody,
 }
 
 impl RequestHeads {
@@ -29,6 +45,10 @@ impl RequestHeads {
             has_arrived: AtomicBool::new(false),
             left: AtomicUsize::new(NO_HEAD),
             carried: AtomicUsize::new(0),
+            given: AtomicUsize::new(0),
+            is_fresh: AtomicBool::new(false),
+            is_at_boundary: AtomicBool::new(false),
+            begun: AtomicU8::new(Begun::Nothing as u8),
             flushes_next_write: AtomicBool::new(false),
         }
     }
@@ -45,8 +65,12 @@ impl RequestHeads {
         self.has_arrived.load(Ordering::Relaxed)
     }
 
-    /// Marks the beginning of a head.
-    pub fn begins(&self) {
+    /// Marks the beginning of a head. `is_fresh`: it is certain that nothing of it was received yet.
+    pub fn begins(&self, is_fresh: bool) {
+        let is_at_boundary = self.is_at_boundary.swap(false, Ordering::Relaxed);
+        self.is_fresh.store(is_fresh || is_at_boundary, Ordering::Relaxed);
+        self.given.store(0, Ordering::Relaxed);
+        self.begun.store(Begun::Head as u8, Ordering::Relaxed);
         self.left.store(HEAD_BYTES_MAX, Ordering::Relaxed);
     }
 
@@ -65,9 +89,46 @@ impl RequestHeads {
     }
 
     /// Marks that the body is chunked: it is read in pieces of up to 64 KiB, and the next head can begin in the last
-    /// piece.
-    pub fn body_is_chunked(&self) {
+    /// piece. Returns whether the connection checks the framing of the body, as it can only if HTTP has got nothing of
+    /// it: no more than the head, of which `head_bytes` were read.
+    pub fn body_is_chunked(&self, head_bytes: usize) -> bool {
         self.carried.store(HEAD_BYTES_MAX, Ordering::Relaxed);
+        let is_checked =
+            self.is_fresh.load(Ordering::Relaxed) && self.given.load(Ordering::Relaxed) == head_bytes;
+        if is_checked {
+            self.begun.store(Begun::ChunkedBody as u8, Ordering::Relaxed);
+        }
+        is_checked
+    }
+
+    /// Counts bytes that HTTP gets of a head.
+    pub(super) fn give(&self, bytes: usize) {
+        self.given.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_fresh(&self) -> bool {
+        self.is_fresh.load(Ordering::Relaxed)
+    }
+
+    /// Marks whether HTTP has got a chunked body to its end and nothing behind it.
+    pub(super) fn set_at_boundary(&self, is_at_boundary: bool) {
+        if self.is_at_boundary.load(Ordering::Relaxed) != is_at_boundary {
+            self.is_at_boundary.store(is_at_boundary, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns what has begun since the last call.
+    pub(super) fn take_begun(&self) -> Begun {
+        const NOTHING: u8 = Begun::Nothing as u8;
+        const HEAD: u8 = Begun::Head as u8;
+        if self.begun.load(Ordering::Relaxed) == NOTHING {
+            return Begun::Nothing;
+        }
+        match self.begun.swap(NOTHING, Ordering::Relaxed) {
+            NOTHING => Begun::Nothing,
+            HEAD => Begun::Head,
+            _ => Begun::ChunkedBody,
+        }
     }
 
     /// Makes the connection send the next write at once. Pingora sends the head of an answer with the first piece of
@@ -117,7 +178,7 @@ mod tests {
     fn earlier_bytes_count_until_they_cannot_matter() {
         let head = RequestHeads::expected_by(Instant::now());
         let read = |bytes: usize| {
-            head.begins();
+            head.begins(false);
             head.set_left(HEAD_BYTES_MAX - bytes);
             let may_be_too_long = head.may_be_too_long();
             head.ends();
@@ -131,10 +192,41 @@ mod tests {
         assert!(read(HEAD_BYTES_MAX));
         assert!(read(1));
         assert!(!read(1));
-        head.body_is_chunked();
+        assert!(
+            !head.body_is_chunked(0),
+            "nothing is known of what was received before"
+        );
         assert!(read(0), "a piece of the body may have held all of it");
         assert!(read(1));
         assert!(!read(1));
+    }
+
+    #[test]
+    fn a_chunked_body_is_checked_if_http_has_nothing_of_it() {
+        let head = RequestHeads::expected_by(Instant::now());
+        for (is_fresh, given, is_checked) in [(true, 9, true), (true, 10, false), (false, 9, false)] {
+            head.begins(is_fresh);
+            assert_eq!(head.take_begun(), Begun::Head);
+            head.give(4);
+            head.give(given - 4);
+            head.ends();
+            assert_eq!(head.body_is_chunked(9), is_checked, "{is_fresh} {given}");
+            let begun = if is_checked {
+                Begun::ChunkedBody
+            } else {
+                Begun::Nothing
+            };
+            assert_eq!(head.take_begun(), begun);
+            assert_eq!(head.take_begun(), Begun::Nothing);
+        }
+        for is_at_boundary in [true, false] {
+            head.set_at_boundary(true);
+            head.set_at_boundary(is_at_boundary);
+            head.begins(false);
+            assert_eq!(head.is_fresh(), is_at_boundary);
+        }
+        head.begins(false);
+        assert!(!head.is_fresh(), "it counts once");
     }
 
     #[test]

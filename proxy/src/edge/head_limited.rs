@@ -2,10 +2,12 @@
 //! Pingora reads up to 1 MiB, allows 60 seconds for each read, and answers a malformed head with a bare 400.
 //!
 //! So this connection itself answers heads that are too long, too late or malformed, with the body and headers of every
-//! other answer, instead of Pingora. Then it reports a broken connection to HTTP.
+//! other answer, instead of Pingora. Then it reports a broken connection to HTTP. It also checks the framing of chunked
+//! bodies ([`super::chunks`]).
 
 use super::delegate::delegate_connection;
-use super::head::{HEAD_BYTES_MAX, NO_HEAD, RequestHeads};
+use super::head::{Begun, HEAD_BYTES_MAX, NO_HEAD, RequestHeads};
+use super::held_back::HeldBack;
 use super::refused_head;
 use super::write_buffer::WriteBuffer;
 use crate::metrics::Metrics;
@@ -54,6 +56,8 @@ pub struct HeadLimited {
     closed: Timer,
     /// Unwritten part of a refusal. Nothing else is read or written after it.
     refusal: Option<Bytes>,
+    /// Received bytes that HTTP does not have yet.
+    held: HeldBack,
     /// Written bytes that wait for the next flush.
     unsent: WriteBuffer,
 }
@@ -81,6 +85,7 @@ impl HeadLimited {
             late: Timer::default(),
             closed: Timer::default(),
             refusal: None,
+            held: HeldBack::default(),
             unsent: WriteBuffer::default(),
         }
     }
@@ -179,11 +184,23 @@ impl HeadLimited {
             // The timer was set for an earlier head.
             self.late = Timer::default();
         }
+        if self.head.take_begun() == Begun::Head {
+            self.held.head_begins();
+        }
         let before = buffer.filled().len();
-        match Pin::new(&mut self.inner).poll_read(context, buffer) {
+        // Held bytes came with the request before: they count as those do that HTTP has got with it.
+        let was_held = !self.held.is_empty();
+        match self.held.poll_read(&mut self.inner, context, buffer) {
             Poll::Ready(read) => {
-                let read = read.map(|()| buffer.filled().len() - before)?;
-                self.head.set_left(left.saturating_sub(read));
+                read?;
+                if self.head.is_fresh() {
+                    self.held.cut_head(buffer, before);
+                }
+                let read = buffer.filled().len() - before;
+                self.head.give(read);
+                if !was_held {
+                    self.head.set_left(left.saturating_sub(read));
+                }
                 Poll::Ready(Ok(()))
             }
             Poll::Pending if self.is_late(context, left) => {
@@ -192,6 +209,18 @@ impl HeadLimited {
             }
             Poll::Pending => Poll::Pending,
         }
+    }
+
+    /// Reads a part of a body, or what is behind it.
+    fn poll_body(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.head.take_begun() == Begun::ChunkedBody {
+            self.held.body_begins();
+        }
+        let before = buffer.filled().len();
+        ready!(self.held.poll_read(&mut self.inner, context, buffer))?;
+        let is_at_boundary = self.held.is_in_body() && self.held.cut_body(buffer, before);
+        self.head.set_at_boundary(is_at_boundary);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -214,7 +243,7 @@ impl AsyncRead for HeadLimited {
             return self.poll_write_and_discard(context).map(|_| Err(head_refused()));
         }
         match left {
-            NO_HEAD => Pin::new(&mut self.inner).poll_read(context, buffer),
+            NO_HEAD => self.poll_body(context, buffer),
             left => self.poll_head(context, buffer, left),
         }
     }

@@ -11,9 +11,9 @@ const WITHIN: Duration = Duration::from_millis(400);
 fn used(fixture: &Fixture, buffer: usize) -> (HeadLimited, Arc<RequestHeads>, DuplexStream) {
     let (caller, connection) = duplex(buffer);
     let head = Arc::new(RequestHeads::expected_by(Instant::now()));
-    head.begins();
+    head.begins(false);
     head.ends();
-    head.begins();
+    head.begins(false);
     let metrics = Arc::clone(&fixture.metrics);
     let limited = HeadLimited::new(Box::new(connection), Arc::clone(&head), metrics, WITHIN);
     (limited, head, caller)
@@ -60,7 +60,7 @@ async fn each_head_has_a_deadline_of_its_own() {
         let rest = timeout(WITHIN / 10, connection.read(&mut buffer)).await;
         assert!(rest.is_err(), "{rest:?}");
         head.ends();
-        head.begins();
+        head.begins(false);
         tokio::time::sleep(WITHIN).await;
     }
 }
