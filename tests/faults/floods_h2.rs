@@ -1,6 +1,6 @@
 //! Floods of frames over HTTP/2: the connection that sends them ends, and others are served.
 
-use crate::fixture::{ACTUAL, Fixture, SOON, Setup};
+use crate::fixture::{ACTUAL, Fixture, Setup};
 use crate::hang_ups_h2::{
     CANCEL, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, call, connected, fields, frame, head, in_flight,
 };
