@@ -15,13 +15,13 @@ pub struct ProviderKeys {
     opened: Cache<String, Arc<OpenedKey>>,
 }
 
-/// A decrypted key, and whom it was sealed for.
+/// A decrypted key, and the agent that it belongs to.
 struct OpenedKey {
     owner: [String; 4],
     key: Arc<SecretString>,
 }
 
-/// Returns what a key is sealed for.
+/// Returns the record to which the encryption of a key is bound.
 const fn words<'a>(owner: &SealedFor<'a>) -> [&'a str; 4] {
     [owner.account, owner.agent, owner.provider, owner.key_id]
 }

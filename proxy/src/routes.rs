@@ -22,7 +22,7 @@ pub enum EdgeRoute {
     Models,
     /// One model that has a price.
     Model,
-    /// Whether calls can be decided.
+    /// The health of the edge: available or unavailable for decisions.
     Health,
 }
 

@@ -54,11 +54,11 @@ pub struct EdgeStoreHealth {
     has_changed_ledger: AtomicBool,
     /// Why the store is untrusted or unreachable.
     outage: Outage,
-    /// Whether the store accepts no writes. This alone changes no decision: the store refuses the script of a call, and
-    /// settlements and other writes that a full store still accepts are sent.
+    /// Refusal of writes by the store. It is only reported and changes no decision: the store refuses the script of a
+    /// call, and settlements and other writes that a full store still accepts are sent.
     refusal: SteadyRefusal,
-    /// Whether the store's secrets are sealed under a master key that this process lacks, so that it can decrypt no
-    /// provider key.
+    /// Result of comparing the master keys with the store. Without the store's key this process can decrypt no provider
+    /// key.
     master_key: MasterKeyCheck,
 }
 
@@ -312,7 +312,7 @@ impl EdgeStoreHealth {
         }
     }
 
-    /// Checks the store once a second, forever. When it starts again after a panic, what was known is no longer relied
+    /// Checks the store once a second, forever. When it starts again after a panic, the last result is no longer relied
     /// on: the next call checks the store in full.
     pub async fn follow(self: Arc<Self>) {
         self.is_reachable.store(false, Ordering::Release);

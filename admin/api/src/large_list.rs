@@ -1,6 +1,6 @@
-//! Limit on an account's reads of the lists whose records can be large, those of intents and escrows, and at what goes
-//! through thousands of records for one answer: sums of wallets, surveys of agents, filtered lists. A page of 200
-//! intents takes up to 6 MB of this server's memory, and its bytes pass on the one connection to the store that all
+//! Limit on the number of expensive reads of an account at one time: lists whose records can be large (intents,
+//! escrows), and answers that read thousands of records (sums of wallets, surveys of agents, filtered lists). A page of
+//! 200 intents takes up to 6 MB of this server's memory, and its bytes pass on the one connection to the store that all
 //! accounts share; a sum of 10,000 wallets takes 11 ms of the store's time.
 
 use axum::http::header;

@@ -21,9 +21,8 @@ pub(super) struct ResolvedKey {
     spare_id: String,
     /// The record with this id.
     found: RequestLookup,
-    /// Whether the body contains the intent's own id as idempotency key.
+    /// True if the body contains the id of an existing intent as its key.
     names_intent: bool,
-    /// Whether the request has an idempotency key.
     has_key: bool,
     /// In ms since 1970. From [`ResolvedKey::read`] by the store's clock: timelines are hashed with it, and servers'
     /// clocks differ.

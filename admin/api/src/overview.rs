@@ -80,7 +80,7 @@ struct Overview<'a> {
     /// the oldest 1,000 active virtual keys.
     #[schema(example = 1)]
     without_wallet_total: u64,
-    /// Whether some data was not read because of the limits of one answer.
+    /// True if some data was not read because of the limits of one answer.
     partial: bool,
 }
 
@@ -120,9 +120,9 @@ impl OverviewSpend {
         tracked_limit_usd: Option<Nanos>,
     ) -> Self {
         let sum = |amount: fn(&AgentSummary) -> Nanos| total(survey.agents.iter().map(amount));
-        // Every agent of which something ended is among them, unless there are too many. So what the account was
-        // charged beyond them is held by calls under way, of agents that were deleted meanwhile. What was charged
-        // since may be of an agent that is not among them yet.
+        // Every agent with a settled charge is among them, unless there are too many. So the account's charge beyond
+        // them is held by calls under way, of agents that were deleted meanwhile. What was charged since may be of an
+        // agent that is not among them yet.
         let is_whole = !survey.partial && month.iter().all(|day| day.others == Nanos::ZERO);
         let charged = tracked.min(tracked_before).get();
         let beyond = charged.saturating_sub(sum(|agent| agent.month).get());

@@ -70,7 +70,7 @@ struct PolicyView<'a> {
     max_spend_per_month: Option<Nanos>,
     #[schema(value_type = is::Currency)]
     currency: &'a str,
-    /// Whether Cap allows the agent to spend at all.
+    /// True if Cap allows the agent to spend at all.
     cap_enabled: bool,
     /// A spend above this amount waits for approval.
     approval_threshold: Option<Nanos>,

@@ -42,7 +42,7 @@ struct RunView<'a> {
     agent_id: &'a str,
     #[schema(value_type = is::RunState)]
     status: &'static str,
-    /// Whether a spend of the run waits for approval.
+    /// True if a spend of the run waits for approval.
     paused: bool,
     /// The intents that wait, the first twenty.
     #[schema(value_type = Vec<is::IntentId>)]

@@ -21,7 +21,7 @@ pub struct ApiState {
     pub store: Store,
     /// Opens the key of checkpoints and compares secrets of webhooks.
     pub keyring: Arc<Keyring>,
-    /// Whether owners may change their account's plan themselves.
+    /// True if owners may change their account's plan themselves.
     pub self_service_plans: bool,
     /// The edges, as agents reach them and dry runs predict them.
     pub edge: EdgeFacts,

@@ -60,7 +60,7 @@ struct AppliedPolicy {
     id: String,
     #[schema(example = "Research budget")]
     name: String,
-    /// Whether it is the agent's own.
+    /// True for the agent's own cap; false for the account's.
     agent_own: bool,
 }
 

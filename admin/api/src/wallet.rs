@@ -126,7 +126,7 @@ struct WalletTotalsView {
     usdc_pending: NanosSum,
     #[schema(example = 2)]
     wallets: u64,
-    /// Whether the sums only include the user wallet and the newest 10,000 agents' wallets, because there are more.
+    /// True if the sums only include the user wallet and the newest 10,000 agents' wallets, because there are more.
     #[schema(example = false)]
     partial: bool,
 }

@@ -109,7 +109,7 @@ impl Archive {
         }
     }
 
-    /// Returns the same archive with empty caches: a proof of what it contains must read it, not what was read before.
+    /// Returns the same archive with empty caches: a proof of its contents must read them from the archive.
     pub fn afresh(&self) -> Self {
         Self::at(self.location.clone())
     }

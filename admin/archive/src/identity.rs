@@ -1,6 +1,5 @@
-//! The object `archive-id` says which archive this is, and the store keeps the same id. So what is only there in place
-//! of the archive, such as the mount point of a volume that is gone, or another directory, is noticed before anything
-//! is written to it.
+//! The object `archive-id` says which archive this is, and the store keeps the same id. So a wrong location, such as
+//! another directory or the mount point of a volume that is gone, is detected before anything is written to it.
 
 use crate::handle::Archive;
 use store::audit::archive_id;

@@ -68,7 +68,7 @@ pub struct LocationError {
 }
 
 impl LocationError {
-    /// Returns whether what is at the path cannot be an object of an archive, as opposed to a location that could not
+    /// Returns whether the file at the path cannot be an object of an archive, as opposed to a location that could not
     /// be read or written.
     pub const fn is_damage(&self) -> bool {
         self.is_damage
@@ -252,7 +252,7 @@ impl ArchiveLocation {
         Ok(())
     }
 
-    /// Returns the names of the folders in the folder `prefix`, sorted, without reading what they contain.
+    /// Returns the names of the folders in the folder `prefix`, sorted, without reading their contents.
     ///
     /// # Errors
     /// [`LocationError`], also for more than [`NAMES_MAX`] folders.
@@ -285,7 +285,7 @@ impl ArchiveLocation {
         }
     }
 
-    /// Refuses what is neither a file nor a directory: opening a pipe waits until somebody writes to it, and no
+    /// Refuses a path that is neither a file nor a directory: opening a pipe waits until somebody writes to it, and no
     /// deadline ends that.
     async fn refuse_pipe(&self, at: &Path) -> object_store::Result<()> {
         let Some(files) = &self.files else {
@@ -323,7 +323,7 @@ fn retry() -> RetryConfig {
     }
 }
 
-/// Name under which this file reports what cannot be an object of an archive.
+/// Name in errors of a file that cannot be an object of an archive.
 const OURS: &str = "archive";
 
 fn beyond(what: &'static str) -> object_store::Error {

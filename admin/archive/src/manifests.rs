@@ -40,7 +40,7 @@ impl Archive {
     /// Makes a segment's manifest again from the segment, and puts it in its place. What is there is kept beside it.
     ///
     /// # Errors
-    /// [`StoreError::Archive`], also when what comes out is not what was archived.
+    /// [`StoreError::Archive`], also when the unpacked text differs from the archived one.
     pub async fn remake_manifest(
         &self,
         realm: &Realm,

@@ -23,7 +23,7 @@ impl Archive {
     /// Returns the table of this version, if it was kept.
     ///
     /// # Errors
-    /// [`StoreError::ArchiveUnavailable`]; [`StoreError::Archive`] if what is there is not this table.
+    /// [`StoreError::ArchiveUnavailable`]; [`StoreError::Archive`] if the object is not this table.
     pub async fn price_table(&self, version: &str) -> Result<Option<PriceTable>, StoreError> {
         let path = path(version);
         let found = self.location().get(&path).await?;

@@ -116,9 +116,9 @@ impl Manifest {
         }
     }
 
-    /// The manifest in `bytes`, when it is the one that `descriptor` names, but for how the segment was compressed: of
-    /// two archivers with different compressors, the second may have written over what the first one's description is
-    /// of. The segment is judged by its entries.
+    /// Returns the manifest in `bytes`, if it is the one that `descriptor` names. The sizes and hashes of the
+    /// compressed segment may differ: of two archivers with different compressors, the second may have replaced the
+    /// files that the first one described. The segment is judged by its entries.
     ///
     /// # Errors
     /// The fault of the manifest.

@@ -76,7 +76,7 @@ pub struct Checkpoints<'a> {
 pub struct Largest {
     /// Signed size and root hash, with its verified signature.
     pub checkpoint: Checkpoint,
-    /// Whether it is a daily copy, since the last checkpoint is missing or covers fewer entries.
+    /// True for a daily copy: the last checkpoint is missing or covers fewer entries.
     pub is_kept: bool,
 }
 

@@ -15,7 +15,7 @@ const LISTS_MAX: usize = 200_000;
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     counts: BTreeMap<ListName, u64>,
-    /// Whether there are more lists than are compared.
+    /// True if there are more lists than are compared.
     full: bool,
 }
 

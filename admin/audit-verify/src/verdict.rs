@@ -19,7 +19,7 @@ pub struct Verdict {
     pub broken: Option<Broken>,
     /// The known end that the trail was compared with.
     pub checkpoint: Option<KnownEnd>,
-    /// Whether it is proven that no entry is missing at the end.
+    /// True if it is proven that no entry is missing at the end.
     pub end_proven: bool,
     /// Number of entries that a signed checkpoint covers; `None` without one.
     pub proven_to: Option<u64>,

@@ -184,7 +184,7 @@ async fn show(context: &CommandContext, id: &str) -> Result<Report, CommandFailu
     Ok(Report::new(text, document))
 }
 
-/// Adds what an account uses of each budget of records, by mode, and the bytes that it takes in the store.
+/// Adds an account's use of each budget of records, by mode, and its bytes in the store.
 async fn add_budgets(
     context: &CommandContext,
     id: &str,

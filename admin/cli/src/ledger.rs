@@ -116,7 +116,7 @@ fn undecided_line(finding: &Inconclusive) -> String {
     )
 }
 
-/// Returns what to do about findings of which none is a violation.
+/// Returns the advice about findings of which none is a violation.
 fn advice(inconclusive: &[Inconclusive]) -> String {
     let of_trail = inconclusive
         .iter()
@@ -130,7 +130,7 @@ fn advice(inconclusive: &[Inconclusive]) -> String {
     )
 }
 
-/// Returns the table of the violations, with the lines of what is undecided below.
+/// Returns the table of the violations, with the undecided findings below.
 fn findings(checked: &Checked, undecided: &[String]) -> String {
     let rows: Vec<Vec<String>> = checked
         .violations

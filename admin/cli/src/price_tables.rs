@@ -29,7 +29,7 @@ impl<'a> PriceTables<'a> {
     /// Returns the table of this version, if it was kept.
     ///
     /// # Errors
-    /// [`StoreError`], also if what was kept is not this table.
+    /// [`StoreError`], also if the stored text is not this table.
     pub(super) async fn get(&mut self, version: &str) -> Result<Option<Arc<PriceTable>>, StoreError> {
         if let Some(known) = self.cached.get(version) {
             return Ok(known.clone());

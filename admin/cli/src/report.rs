@@ -18,7 +18,7 @@ pub(super) struct Report {
     /// For scripts.
     json: JsonObject,
     exit: u8,
-    /// Whether it contains a secret that is shown only once.
+    /// True if it contains a secret that is shown only once.
     secret: bool,
 }
 

@@ -164,7 +164,7 @@ fn shown(status: &DurabilityStatus) -> serde_json::Value {
         "exposed": status.exposed })
 }
 
-/// Names accounts that lost writes, and what to do.
+/// Returns the names of accounts that lost writes, with the commands for them.
 fn lost_writes(accounts: impl ExactSizeIterator<Item = String>) -> String {
     let count = accounts.len();
     let named: Vec<String> = accounts.take(LOST_NAMED_MAX).collect();

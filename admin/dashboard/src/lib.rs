@@ -66,8 +66,8 @@ pub fn router() -> Router {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct StartState {
-    /// Whether the browser sent a session cookie, which the page itself cannot see: without one it does not request the
-    /// signed-in user, and no refused request appears in the browser's console.
+    /// True if the browser sent a session cookie. The page itself cannot see it; without one it does not request the
+    /// signed-in user, so that no refused request appears in the browser's console.
     has_session: bool,
 }
 

@@ -19,7 +19,7 @@ use store_health::StoreHealth;
 pub struct Admission {
     /// Source of accounts, keys, sessions and counters.
     pub store: Store,
-    /// Whether the store can be trusted, as last checked.
+    /// State of the store, as last checked.
     pub health: Arc<StoreHealth>,
     /// Blocked addresses, as last read.
     pub blocked: Arc<BlockedCopy>,

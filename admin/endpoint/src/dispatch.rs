@@ -301,7 +301,7 @@ async fn handle<S: Send + Sync + 'static>(
 }
 
 /// Runs a handler as a separate task, so that a panic is contained. A caller who disconnects does not stop a change
-/// between its steps, but ends a read: else what is under way would not be bounded by the connections.
+/// between its steps, but ends a read: otherwise the requests in progress would not be bounded by the connections.
 async fn run_handler(route: &Route, task: impl Future<Output = Answer> + Send + 'static) -> Answer {
     let ended = if route.changes() {
         tokio::spawn(task).await

@@ -46,7 +46,7 @@ pub struct Doc {
     pub query: Vec<Field>,
     /// `None` for an operation that reads no body.
     pub request_body: Option<BodyDoc>,
-    /// Whether it is executed at most once for each idempotency key.
+    /// True if it is executed at most once for each idempotency key.
     pub is_once: bool,
     /// Answers other than errors.
     pub responses: Vec<AnswerDoc>,
@@ -54,7 +54,7 @@ pub struct Doc {
     pub errors: Vec<Code>,
     /// Fields of some of its error answers in addition to `error` and `code`.
     pub error_fields: Vec<Field>,
-    /// Whether its refusals name an intent, once the body was read (decision D75).
+    /// True if its refusals name an intent, once the body was read (decision D75).
     pub names_intent: bool,
     /// Request headers that it reads.
     pub headers: Vec<Field>,
@@ -67,9 +67,9 @@ pub struct BodyDoc {
     pub name: &'static str,
     /// Fields, in the order of the document.
     pub fields: Vec<Field>,
-    /// Whether it must have at least one field.
+    /// True if it must have at least one field.
     pub requires_a_field: bool,
-    /// Whether it can have additional fields.
+    /// True if it can have additional fields.
     pub allows_other_fields: bool,
 }
 

@@ -69,7 +69,7 @@ impl LargeReads {
 }
 
 impl LargeRead {
-    /// Ends the part that counts for all accounts: what is left goes as fast as its reader.
+    /// Gives back the place that all accounts share: the rest of the answer takes as long as its reader does.
     pub(crate) fn sending(self) -> Self {
         Self {
             _at_work: None,

@@ -174,7 +174,7 @@ impl Reply {
         self
     }
 
-    /// Says how much memory a streamed file takes until it is sent, in bytes.
+    /// Sets the memory that a streamed file takes until it is sent, in bytes.
     #[must_use]
     pub const fn taking(mut self, memory: usize) -> Self {
         self.memory = memory;

@@ -1,7 +1,8 @@
 //! Archived intents: they must be unchanged, and are compared with transactions, escrows and counters like those in the
 //! store.
 //!
-//! An archive that does not answer proves nothing: it is read once in a pass, and what it holds is then inconclusive.
+//! An archive that does not answer proves nothing: it is read once in a pass, and findings that need it are then
+//! inconclusive.
 
 use super::book::AccountMode;
 use super::pass::Pass;

@@ -31,7 +31,7 @@ pub(super) struct Accounts {
     realms: Vec<Realm>,
     words: Vec<String>,
     index: HashMap<String, usize>,
-    /// Whether there are other accounts that are not checked.
+    /// True if there are other accounts that are not checked.
     pub(super) partial: bool,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct RealmPage {
     pub(super) types: [Fold; 7],
     /// The existing lists of intents, by the part of their name after the account.
     pub(super) intent_lists: BTreeSet<String>,
-    /// Whether there are archived intents.
+    /// True if there are archived intents.
     pub(super) archived_intents: bool,
     /// Owners that have a set of open escrows.
     pub(super) open_escrows: BTreeSet<String>,

@@ -60,7 +60,7 @@ impl Pass<'_> {
     }
 }
 
-/// Reads what all notes in the archive say.
+/// Reads all notes in the archive.
 async fn noted(archive: &Archive) -> Result<Vec<Noted>, LocationError> {
     let accounts = archive.location().folders(FOLDER).await?;
     let reads = accounts

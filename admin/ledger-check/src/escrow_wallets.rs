@@ -25,7 +25,7 @@ pub(super) struct EscrowWallet {
 #[derive(Default)]
 pub(super) struct EscrowWallets {
     unread: Vec<EscrowWallet>,
-    /// Wallets whose look-ups do not name the owner, and what they name.
+    /// Wallets whose look-ups do not name the owner, with the name that they have.
     unconfirmed: Vec<(EscrowWallet, Option<String>)>,
 }
 

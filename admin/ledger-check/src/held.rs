@@ -117,7 +117,7 @@ impl Pass<'_> {
     }
 }
 
-/// Sums the estimates of an account's holds by agent, in nanos. `holds` are ids with what is stored of them.
+/// Sums the estimates of an account's holds by agent, in nanos. `holds` are ids with their records.
 fn held_by_agent<'a>(
     account: &str,
     holds: impl Iterator<Item = (&'a String, Option<String>)>,

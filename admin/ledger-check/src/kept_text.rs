@@ -38,7 +38,7 @@ impl KeptText {
         self.sum += description + keys.sum::<u64>();
     }
 
-    /// Adds what the line of a transaction has beyond its common length, unless it is of another account. `is_own` says
+    /// Adds the bytes of a transaction's line beyond its common length, unless it is of another account. `is_own` says
     /// of the number of a wallet whether it is one of this account and mode.
     pub(super) fn add_line(
         &mut self,

@@ -74,7 +74,7 @@ const PAUSE_OF_A_CLUSTER: Duration = Duration::from_millis(2 * transit::CLOCKS_A
 pub struct CheckScope<'a> {
     /// One account; `None` for the whole store.
     pub account: Option<&'a str>,
-    /// Whether the records are compared with the audit trails.
+    /// True if the records are compared with the audit trails.
     pub with_trail: bool,
 }
 

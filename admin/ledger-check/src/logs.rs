@@ -129,7 +129,7 @@ impl Pass<'_> {
         Ok(again)
     }
 
-    /// Reads how much of each audit log is in the store. Adds the logs of which a part was archived meanwhile to
+    /// Reads the extent of each audit log in the store. Adds the logs of which a part was archived meanwhile to
     /// `again`.
     async fn read_live_parts(
         &self,

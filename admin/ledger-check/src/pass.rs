@@ -28,7 +28,7 @@ pub type Progress = dyn Fn(u64);
 pub(super) struct Pass<'a> {
     pub(super) store: &'a Store,
     pub(super) archive: &'a Archive,
-    /// Whether the records are compared with the audit trails.
+    /// True if the records are compared with the audit trails.
     pub(super) with_trail: bool,
     /// Accounts and modes whose trail could not be read to its end: a record without its entry is then no violation.
     pub(super) incomplete: HashSet<AccountMode>,
@@ -147,7 +147,7 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Ends the comparisons and reports what they found.
+    /// Ends the comparisons and reports their findings.
     async fn finish(self) -> Result<PassOutcome, StoreError> {
         let (mut found, accounts) = (self.found, self.accounts);
         let Reconciled {

@@ -1,7 +1,7 @@
 //! Compares the limits of agents and accounts with their policies, and freezes with the list of frozen agents.
 //!
 //! Calls are judged by the first, and an edge may write it; the second is out of its reach. Each change writes both and
-//! its audit entry in one step, so what is read between two entries must agree.
+//! its audit entry in one step, so reads between two entries must agree.
 
 use super::book::AccountMode;
 use super::drive::{BATCH, Job, drive};

@@ -189,7 +189,7 @@ impl Reconciliation {
         }
         stored.count += 1;
         self.held += 1;
-        // Each pass forgets the same ones first, so that the next pass confirms what this one finds.
+        // Each pass forgets the same ones first, so that the next pass can confirm the findings of this one.
         while self.held > self.items_max
             && let Some(((partition, comparison), stored)) = self.stored.pop_last()
         {

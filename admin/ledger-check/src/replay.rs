@@ -33,7 +33,7 @@ pub(super) struct Replay {
     /// Balance in the record.
     pub(super) balance: Option<u64>,
     sum: i128,
-    /// Whether a transaction was wrong. Only the first is reported.
+    /// True if a transaction was wrong. Only the first is reported.
     broken: bool,
     /// The numbers of all its transactions, and of those of each type.
     pub(super) lists: [Fold; 1 + TransactionType::ALL.len()],

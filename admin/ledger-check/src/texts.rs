@@ -3,7 +3,7 @@
 //!
 //! It is compared also while intents are made: the counter is read together with the number of the last intent, before
 //! the scan, and of the records that the scan finds those up to that number count. Intents that were archived meanwhile
-//! are no longer there, so what then differs is undecided.
+//! are no longer there, so a difference is then undecided.
 
 mod pass;
 

@@ -55,7 +55,7 @@ struct Reading {
     cut: u64,
     /// Number of the first entry that moves money but lacks a field.
     incomplete: Option<u64>,
-    /// Whether the records of all agents could be read.
+    /// True if the records of all agents could be read.
     is_sure: bool,
 }
 
@@ -96,7 +96,7 @@ impl Pass<'_> {
             is_sure: true,
         };
         let goal = self.read_agents(account_mode, &mut reading).await?;
-        // After the agents: what a call of an earlier month holds now, its agent held then.
+        // After the agents: a hold of an earlier month that is still open now was also open when its agent was read.
         let now_ms = server_clock::now_ms(self.store).await?;
         // One command: the numbers of the last entry and transaction and the tracked USD belong together.
         let (bucket, key) = (realm.bucket(), realm.record());

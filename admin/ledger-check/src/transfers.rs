@@ -3,8 +3,8 @@
 //! lost and another arrived twice, or if one was led to another wallet.
 //!
 //! The two transactions of a transfer have no common id, so those from one wallet to another with one amount are
-//! counted. Both sides are those of one moment, the cut of [`transit`](super::transit); what moved while the rows were
-//! read may be on one side only.
+//! counted. Both sides are those of one moment, the cut of [`transit`](super::transit); money that moved while the rows
+//! were read may be on one side only.
 //!
 //! Money for a wallet that was closed on its way goes to the account's user wallet. So closed wallets count as the user
 //! wallet.

@@ -81,7 +81,7 @@ pub struct Inconclusive {
     pub reason: String,
 }
 
-/// Identity of a violation across passes: its invariant, its records, and what differs, if that may move.
+/// Identity of a violation across passes: its invariant, its records, and the difference, if that may move.
 type ViolationIdentity = (Invariant, Vec<String>, String);
 
 /// The violations of one pass.

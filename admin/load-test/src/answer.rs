@@ -85,12 +85,12 @@ impl TimedAnswer {
         }
     }
 
-    /// Returns the estimate in nano-USD: what was held at first.
+    /// Returns the initial estimate in nano-USD.
     pub(super) fn estimated(&self) -> Option<u64> {
         nanos(self.header("x-service-estimated-usd"))
     }
 
-    /// Returns whether the call cost more than what was held for it at first.
+    /// Returns whether the call cost more than its initial estimate.
     pub(super) fn is_above_estimate(&self) -> bool {
         self.actual()
             .zip(self.estimated())

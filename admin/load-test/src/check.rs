@@ -45,9 +45,9 @@ pub struct AgentAmounts {
     pub unknown: u64,
     /// Number of calls whose callers left in the middle, as planned.
     pub left: u64,
-    /// Sum of what was held at first for those calls.
+    /// Sum of the initial estimates of those calls.
     pub left_estimated: Nanos,
-    /// Number of calls that cost more than what was held for them at first.
+    /// Number of calls that cost more than their initial estimate.
     pub above_estimate: u64,
     /// Faults.
     pub wrong: Vec<String>,

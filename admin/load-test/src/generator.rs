@@ -40,7 +40,7 @@ pub struct ReportedCharges {
     pub left: u64,
     /// Nano-USD that were held at first for those calls.
     pub left_estimates: u64,
-    /// Number of calls that cost more than what was held for them at first.
+    /// Number of calls that cost more than their initial estimate.
     pub above_estimate: u64,
 }
 
@@ -58,7 +58,6 @@ pub(super) struct LoadGenerator {
     next: AtomicU64,
     now: Mutex<Option<RecordedSamples>>,
     timeout: Duration,
-    /// Whether answers are streamed.
     is_streamed: bool,
     /// Of approved calls whose callers leave in the middle, in parts per million.
     leave_share: u64,

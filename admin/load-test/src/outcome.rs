@@ -19,7 +19,7 @@ pub struct PhaseResult {
 pub struct LoadOutcome {
     /// The phases that ran, the warm-up included.
     pub phases: Vec<PhaseResult>,
-    /// Whether it was stopped before its end.
+    /// True if it was stopped before its end.
     pub interrupted: bool,
     /// The highest rate of a ramp that was answered within the bounds.
     pub knee: Option<u32>,

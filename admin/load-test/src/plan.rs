@@ -54,7 +54,7 @@ pub struct LoadPlan {
     pub max_tokens: u64,
     /// Sizes of bodies, in turn.
     pub body_bytes: Vec<usize>,
-    /// Whether and how answers are streamed.
+    /// Kind of the streamed answers; `None` for complete ones.
     pub stream: Option<Streamed>,
     /// Maximum share of errors.
     pub max_errors: f64,

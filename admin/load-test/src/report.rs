@@ -127,7 +127,7 @@ fn row(one: &PhaseResult) -> String {
     line
 }
 
-/// Describes how long callers of streams wait for the first byte of the body.
+/// Describes the wait of streams' callers for the first byte of the body.
 fn first_byte(seen: &RecordedSamples) -> String {
     let shares = SHARES
         .iter()
@@ -135,7 +135,7 @@ fn first_byte(seen: &RecordedSamples) -> String {
     shares.collect::<Vec<_>>().join(", ")
 }
 
-/// Lists how calls ended, the most frequent first.
+/// Lists the outcomes of calls, the most frequent first.
 fn ends(seen: &RecordedSamples) -> String {
     let mut ends: Vec<(&SampleEnd, &u64)> = seen.ends.iter().collect();
     ends.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
@@ -208,7 +208,7 @@ fn verdict(verdict: &ChargeCheck) -> String {
     text
 }
 
-/// Describes the charges of streams whose callers left, and of those that cost more than what was held at first.
+/// Describes the charges of streams whose callers left, and of those that cost more than their initial estimate.
 fn streams(lines: &[AgentAmounts]) -> String {
     let mut text = String::new();
     let left: u64 = lines.iter().map(|line| line.left).sum();
@@ -233,8 +233,8 @@ fn streams(lines: &[AgentAmounts]) -> String {
     text
 }
 
-/// Returns the charge of the calls whose callers left: what the answers do not state. `None` if other calls got no
-/// answer, either.
+/// Returns the charge of the calls whose callers left, which no answer states. `None` if other calls got no answer,
+/// either.
 fn left_charged(lines: &[AgentAmounts]) -> Option<Nanos> {
     let left: u64 = lines
         .iter()

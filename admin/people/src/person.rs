@@ -56,7 +56,7 @@ pub(super) struct UserView<'a> {
     email: &'a str,
     #[schema(value_type = is::RoleName)]
     role: Role,
-    /// Whether signing in requires a second factor.
+    /// True if signing in requires a second factor.
     totp_enabled: bool,
     #[schema(value_type = is::Time)]
     created_at: String,

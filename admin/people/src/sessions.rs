@@ -41,7 +41,7 @@ pub(super) struct SessionView<'a> {
     /// `User-Agent` of the browser.
     #[schema(example = "Mozilla/5.0")]
     user_agent: &'a str,
-    /// Whether it is the session of this call.
+    /// True if it is the session of this call.
     current: bool,
 }
 

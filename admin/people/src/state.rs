@@ -15,7 +15,7 @@ use store_health::StoreHealth;
 pub struct PeopleState {
     /// Source of users, sessions and invitations.
     pub store: Store,
-    /// Whether the store can be trusted: checked before a sign-in.
+    /// State of the store, checked before a sign-in.
     pub health: Arc<StoreHealth>,
     /// Admission of requests, which also determines the cookies of sessions.
     pub admission: Arc<Admission>,

@@ -56,7 +56,7 @@ async fn member(call: &Call, id: &str) -> Result<StoredUser, Problem> {
     found.ok_or_else(|| Problem::new(Code::NotFound, "The account has no such user."))
 }
 
-/// A user with another role, and what becomes of the API keys that the user made.
+/// A user with another role, and the consequence for the API keys that the user made.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RoleChanged)]
@@ -132,7 +132,7 @@ async fn changed(call: &Call, user: &User, made: &[ApiKey], revokes_until: Optio
     })
 }
 
-/// A user who is removed, and what becomes of the API keys that the user made.
+/// A user who is removed, and the consequence for the API keys that the user made.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UserRemoved)]

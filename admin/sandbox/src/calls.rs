@@ -1,4 +1,4 @@
-//! Log of what was sent for each call, from which a test can recompute the cost of the call.
+//! Log of the answer sent for each call, from which a test can recompute the cost of the call.
 
 use super::request::SandboxRequest;
 use clock::now_ms;

@@ -83,14 +83,14 @@ pub(super) struct StreamPlan {
     pub(super) line_end: LineEnd,
     /// A comment before each event.
     pub(super) comments: bool,
-    /// Whether each event has an `event:` line, even if the provider sends none.
+    /// True if each event has an `event:` line, even if the provider sends none.
     pub(super) names: bool,
     pub(super) usage: UsageValue,
     pub(super) place: UsagePlacement,
     /// `[DONE]` at the end; for responses the last event.
     pub(super) done: bool,
     pub(super) fault: Option<(u64, StreamFault)>,
-    /// Whether a complete JSON answer replaces the stream.
+    /// True if a complete JSON answer replaces the stream.
     pub(super) json: bool,
     pub(super) gzip: bool,
     /// Status of an error whose body is one event.

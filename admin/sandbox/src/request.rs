@@ -37,15 +37,14 @@ pub(super) struct SandboxRequest {
     pub(super) max_tokens: Option<u64>,
     pub(super) service_tier: Option<String>,
     pub(super) user: Option<String>,
-    /// Whether the answer is streamed.
     pub(super) stream: bool,
-    /// Whether a stream ends with its usage; that of a response always does.
+    /// True if a stream ends with its usage; that of a response always does.
     pub(super) include_usage: bool,
     /// Number of requested embeddings.
     pub(super) inputs: usize,
     /// Numbers of an embedding.
     pub(super) dimensions: usize,
-    /// Whether an embedding is written as base64, as the provider's clients request it.
+    /// True if an embedding is written as base64, as the provider's clients request it.
     pub(super) base64: bool,
     /// Content that replaces the usual text.
     pub(super) demanded: Option<Demanded>,

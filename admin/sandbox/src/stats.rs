@@ -1,4 +1,4 @@
-//! Counters of the sandbox, with which tests check what reached the upstream. They contain no secret.
+//! Counters of the sandbox, with which tests check the calls that reached the upstream. They contain no secret.
 
 use domain::measured::Endpoint;
 use parking_lot::Mutex;

@@ -47,7 +47,7 @@ pub(crate) struct Server {
 pub(crate) struct Running {
     /// State of the steps before every operation.
     pub(crate) admission: Arc<Admission>,
-    /// Whether the server is about to end: readiness then fails, so that load balancers choose other servers.
+    /// Set when the server begins to shut down: readiness then fails, so that load balancers choose other servers.
     pub(crate) leaving: AtomicBool,
     /// The metrics of the process.
     pub(crate) metrics: ServerMetrics,

@@ -36,17 +36,18 @@ pub enum NotSealed {
     Failed(#[from] SealError),
 }
 
-/// Whether the store can be trusted, as last checked.
+/// Result of the last check of the store, and the reason for not trusting it.
 #[derive(Debug)]
 pub struct StoreHealth {
     state: ArcSwap<StoreState>,
     lost_connections: LostConnections,
-    /// Whether it refuses writes. This alone has no further consequence: requests and workers find out by themselves,
-    /// and a full store accepts some of their writes.
+    /// Refusal of writes by the store. It is only reported: a request or worker that writes gets the store's own error,
+    /// and a full store accepts some writes.
     refusal: SteadyRefusal,
     /// Master keys of this process, if it has any.
     keyring: Option<Arc<Keyring>>,
-    /// Whether the master keys do not match the store, so that no edge could open secrets that this process seals.
+    /// Result of comparing the master keys with the store. If they do not match, no edge could open the secrets that
+    /// this process seals.
     master_key: MasterKeyCheck,
 }
 

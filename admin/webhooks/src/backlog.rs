@@ -1,5 +1,5 @@
-//! In-process list of chains whose next entries are in the archive. Best effort: the sealer finds again what is missing
-//! here.
+//! In-process list of chains whose next entries are in the archive. Best effort: the sealer finds again those that are
+//! missing here.
 
 use parking_lot::Mutex;
 use std::collections::HashSet;

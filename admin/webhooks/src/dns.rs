@@ -48,7 +48,7 @@ pub type Addresses = Result<Vec<IpAddr>, Unresolved>;
 pub struct PendingLookup {
     /// Outcome of the look-up.
     pub answer: BoxFuture<'static, Addresses>,
-    /// Whether its turn has come.
+    /// Set when a lookup slot was obtained.
     pub begun: Arc<AtomicBool>,
 }
 

@@ -1,5 +1,5 @@
-//! In-process hints for the deliverer: which webhooks have pending deliveries. Best effort: the deliverer's next
-//! scan of the store finds what a hint missed.
+//! In-process hints for the deliverer: which webhooks have pending deliveries. Best effort: the deliverer's next scan
+//! of the store finds the deliveries that a hint missed.
 
 use parking_lot::Mutex;
 use std::collections::{HashSet, VecDeque};

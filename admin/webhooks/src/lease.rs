@@ -33,9 +33,9 @@ const TAKE_EVERY: Duration = Duration::from_millis(200);
 /// Outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TurnOutcome {
-    /// Whether the last attempt failed; `None` if there was none.
+    /// True if the last attempt failed; `None` if there was none.
     pub failing: Option<bool>,
-    /// Whether it ended with deliveries left.
+    /// True if it ended with deliveries left.
     pub unfinished: bool,
 }
 

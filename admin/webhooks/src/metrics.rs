@@ -57,7 +57,7 @@ impl WebhookMetrics {
         self.coalesced.inc_by(violations);
     }
 
-    /// Records how many chains have their next events in the archive.
+    /// Records the number of chains whose next events are in the archive.
     pub fn behind(&self, chains: usize) {
         self.behind.set(level(chains));
     }

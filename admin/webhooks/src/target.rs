@@ -26,7 +26,7 @@ pub struct BadUrl(pub(super) &'static str);
 /// Destination of deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryTarget {
-    /// Whether to use TLS.
+    /// True for `https`.
     pub tls: bool,
     /// The host: resolved if it is a name, and compared with the certificate.
     pub host: ReceiverHost,

@@ -130,7 +130,7 @@ struct WebhookQueues {
     hinted: Hints,
     /// Webhooks found by the last scan.
     scanned: VecDeque<WebhookLocation>,
-    /// Whether `scanned` has the next turn.
+    /// True if `scanned` has the next turn.
     scanned_first: bool,
 }
 

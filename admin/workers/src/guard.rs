@@ -26,7 +26,6 @@ struct GuardState {
     lost: LostWrites,
     /// The next list of refused accounts.
     list: RefusedLists,
-    /// Whether the list that was written last has entries.
     has_written_entries: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Checks once a second whether the store may be trusted, and how safe changes of money are in it (decision D47).
+//! Checks once a second whether the store may be trusted, and the durability of its changes of money (decision D47).
 
 use crate::context::WorkerContext;
 use crate::rounds::Rounds;

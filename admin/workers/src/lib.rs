@@ -56,7 +56,7 @@ use webhooks::Webhooks;
 pub struct Workers {
     /// Records on which the workers act.
     pub store: Store,
-    /// Whether the store can be trusted; a separate worker updates it.
+    /// State of the store; a separate worker updates it.
     pub health: Arc<StoreHealth>,
     /// Archive for old entries and intents, and for checkpoints.
     pub archive: Arc<Archive>,

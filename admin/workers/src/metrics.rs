@@ -59,7 +59,8 @@ telemetry::metrics! {
         pub transits_delivered: counter("transits_delivered_total"),
         /// Deliveries between accounts that failed and are tried again.
         pub transits_failed: counter("transits_failed_total"),
-        /// Money and notices still in transit after the worker's last round, but for what waits for room in a wallet.
+        /// Money and notices still in transit after the worker's last round, except those that wait for room in a
+        /// wallet.
         pub transits_waiting: gauge("transits_waiting"),
         /// Money in transit whose receiving wallet has no room for it; tried again after at most five minutes.
         pub transits_without_room: gauges("transits_without_room", "mode", Mode::ALL.map(Mode::as_str)),
@@ -77,7 +78,7 @@ telemetry::metrics! {
         pub checkpoints: counter("audit_checkpoints_total"),
         /// Checkpoints that failed; tried again.
         pub checkpoints_failed: counter("audit_checkpoints_failed_total"),
-        /// Checkpoints refused, since the chain does not hold what the last one says.
+        /// Checkpoints refused, since the chain does not contain the last one's end.
         pub checkpoints_refused: counter("audit_checkpoints_refused_total"),
         /// Chains whose last checkpoint failed or was refused.
         pub checkpoints_failing: gauge("audit_checkpoints_failing"),

@@ -63,7 +63,7 @@ struct SealerState {
     with_webhooks: HashSet<String>,
     /// Chains that could not be sealed or dispatched the last time.
     failing: HashSet<Realm>,
-    /// Whether violations waited for the end of their minute in the last round, so that the next one must read the
+    /// True if violations waited for the end of their minute in the last round, so that the next one must read the
     /// clock.
     coalescing: bool,
     /// Chains with lines that were seen but not sealed: their number, and since when.

@@ -222,7 +222,7 @@ async fn notice(
     Ok(())
 }
 
-/// Counts a notice, and logs whom it is about.
+/// Counts a notice, and logs its account and agent.
 fn count(context: &WorkerContext, account: &str, usage: &LimitUsage, notice: &Notice<'_>) {
     let metrics = &context.metrics.thresholds;
     metrics.count_notice(notice.watched, notice.threshold);

@@ -40,7 +40,7 @@ pub struct NoDecision;
 #[derive(Debug, Clone, Copy)]
 pub struct ChargeRequest<'a> {
     pub charge: &'a Charge<'a>,
-    /// Whether the caller requested a stream. A plan can exclude streams.
+    /// True if the caller requested a stream. A plan can exclude streams.
     pub is_stream: bool,
 }
 

@@ -26,7 +26,7 @@ pub struct Bill {
     pub bad_usage: Option<BadUsage>,
     /// `service_tier` of the answer.
     pub tier_reported: Option<String>,
-    /// Whether the cost includes a web search.
+    /// True if the cost includes a web search.
     pub web_search: bool,
     /// The cost that the provider reported, if it is the charge because it exceeds the computed one.
     pub reported_cost: Option<Nanos>,

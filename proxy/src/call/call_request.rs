@@ -50,10 +50,10 @@ pub struct CallRequest {
 /// Options of a streamed answer.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamAnswerOptions {
-    /// Whether the usage frame of a chat-completions stream reaches the caller: the caller requested it, or the
+    /// True if the usage frame of a chat-completions stream reaches the caller: the caller requested it, or the
     /// provider would also send it without the edge.
     pub usage_passes: bool,
-    /// Whether the caller requested the real cost, as a comment at the end.
+    /// True if the caller requested the real cost, as a comment at the end.
     pub wants_cost: bool,
 }
 
@@ -148,7 +148,7 @@ impl CallRequest {
 pub struct CallRun {
     /// 1 to 200 characters.
     pub id: String,
-    /// Whether the caller named the run. A call without a run id is a run of its own, and the store keeps no record of
+    /// True if the caller named the run. A call without a run id is a run of its own, and the store keeps no record of
     /// that run.
     pub named: bool,
 }

@@ -110,8 +110,8 @@ impl Forwarder {
         self.holds.release_unsent(hold)
     }
 
-    /// Decodes an answer, reads its usage and removes keys from it. The call's deadline is over by then: what this
-    /// takes is bounded by the longest answer.
+    /// Decodes an answer, reads its usage and removes keys from it. The call's deadline no longer applies: the time of
+    /// this step is bounded by the longest answer.
     async fn inspect(
         &self,
         endpoint: Endpoint,

@@ -82,7 +82,7 @@ pub struct HoldSettler {
 }
 
 impl HoldSettler {
-    /// Creates a settler that puts into `retry_queue` what the store does not accept.
+    /// Creates a settler that queues settlements and voids in `retry_queue` if the store does not accept them.
     pub const fn new(
         store: Store,
         health: Arc<EdgeStoreHealth>,

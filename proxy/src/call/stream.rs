@@ -188,7 +188,7 @@ impl StreamedCall {
     /// Passes pieces on, once the hold covers them.
     async fn pass(&mut self, out: Vec<Bytes>) -> Result<(), StreamEnd> {
         // Usage alone does not mark the end: some providers report it in every chunk. The hold also grows after the
-        // caller has left: the provider goes on, and what it bills must fit into the limits.
+        // caller has left: the provider goes on, and its bill must fit into the limits.
         if !self.reader.filter().is_at_end() {
             self.grow().await?;
         }

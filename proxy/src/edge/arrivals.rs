@@ -80,7 +80,7 @@ impl<A: ConnectionAdmission> ConnectionFilter for Arrivals<A> {
         };
         // One connection of a burst is accepted at a time; requests on open ones are served in between.
         yield_now().await;
-        // No await after this: what is counted is started.
+        // No await after this: every slot that was taken belongs to a connection that Pingora starts.
         let Ok(slot) = self.admission.admit(peer).await else {
             return false;
         };

@@ -16,7 +16,8 @@ const BURST: u64 = 1000;
 /// Frames that it may send in a second without any answer.
 const PER_SECOND: u64 = 20;
 /// Written bytes that allow one frame more: a caller who receives much sends WINDOW_UPDATE and PING frames for it. The
-/// edge's answer to a PING has 17 bytes and to SETTINGS 9, so that these allow less than what caused them.
+/// edge's answer to a PING has 17 bytes and to SETTINGS 9, so that the answers of the edge allow fewer bytes than
+/// caused them.
 const BYTES_A_FRAME: u64 = 32;
 
 /// Types of frames that belong to a request, which have bounds of their own.

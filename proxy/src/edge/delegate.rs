@@ -54,7 +54,7 @@ macro_rules! delegate_connection {
     };
 }
 
-/// Implements writing and shutting down by the field `inner`. The methods `written` and `flushed` get what it returns.
+/// Implements writing and shutting down by the field `inner`. The methods `written` and `flushed` receive its result.
 macro_rules! delegate_writing {
     ($Type:ty) => {
         impl tokio::io::AsyncWrite for $Type {

@@ -1,6 +1,6 @@
 //! HTTP/2 connection with few requests whose keys are not known yet ([`Http2Requests`]). A further one is read only
-//! while there is room, and while the caller reads what the edge writes. Enforced below HTTP: the head of a request
-//! that must wait stays unread, with all that is behind it.
+//! while there is room, and while the caller reads its answers. Enforced below HTTP: the head of a request that must
+//! wait stays unread, with all that is behind it.
 
 use super::delegate::{delegate_connection, delegate_writing};
 use super::frames::{FrameHead, Frames, HEADERS};
@@ -34,7 +34,7 @@ pub struct UnknownKeysLimited {
     begins_by: Option<Pin<Box<Sleep>>>,
     /// End of the wait of a further request.
     waits_until: Option<Pin<Box<Sleep>>>,
-    /// True while the edge waits for the caller to read what it writes.
+    /// True while the edge waits for the caller to read an answer.
     is_write_pending: bool,
     /// Bytes that were received and not read.
     held: Vec<u8>,
@@ -237,7 +237,7 @@ mod tests {
     }
 
     impl Fixture {
-        /// Reads what can be read now, in pieces of at most `piece` bytes.
+        /// Reads the bytes that are available, in pieces of at most `piece` bytes.
         async fn read(&mut self, piece: usize) -> Vec<u8> {
             let mut found = Vec::new();
             let mut buffer = vec![0; piece];

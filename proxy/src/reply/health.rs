@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// Whether the edge can decide.
+/// Body of `GET /v1/health`.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Health)]
@@ -21,7 +21,7 @@ pub(crate) struct HealthBody<'a> {
     decisions: &'static str,
     #[schema(value_type = Vec<String>, example = json!(OfferedRoutes::default().paths()))]
     endpoints: Vec<&'static str>,
-    /// Whether `stream: true` is accepted (`proxy.streaming`).
+    /// True if `stream: true` is accepted (`proxy.streaming`).
     #[schema(example = false)]
     streaming: bool,
     /// The host of the provider.

@@ -67,7 +67,7 @@ struct Found {
     items: JournalItems,
     /// The file that will replace this one; `None` if all of its lines are taken over.
     rest: Option<RestOfJournal>,
-    /// Whether it was logged that the file cannot be removed.
+    /// True if it was logged that the file cannot be removed.
     is_reported: bool,
 }
 

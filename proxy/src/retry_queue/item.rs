@@ -118,7 +118,7 @@ impl RetryItem {
         }
     }
 
-    /// Returns what the call is to be charged; zero for a void.
+    /// Returns the charge of the call; zero for a void.
     pub const fn cost(&self) -> Nanos {
         match self {
             Self::Settle { cost_nanos, .. } => Nanos::from_stored(*cost_nanos),

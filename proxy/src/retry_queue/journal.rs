@@ -4,7 +4,7 @@
 //! A process takes over files that are no longer locked (see [`foreign_journals`](super::foreign_journals)): at its
 //! start and periodically, since after a hand-over the old process ends later than the new one starts. The file is
 //! emptied whenever the queue becomes empty. It can be removed or replaced while the process lives
-//! ([`Journal::is_displaced`]): what is written to it then is lost with the process.
+//! ([`Journal::is_displaced`]): lines written to it then are lost with the process.
 
 use super::item::RetryItem;
 use domain::id::IdKind;
@@ -18,7 +18,7 @@ pub(super) const SUFFIX: &str = "pending.jsonl";
 /// Suffix of a file that is not yet locked, so that no other process takes it over.
 pub(super) const OPENING_SUFFIX: &str = "opening";
 
-/// File mode. The lines contain who spent how much.
+/// File mode. The lines contain the agents and their spend.
 pub(super) const OWNER_ONLY: u32 = 0o600;
 /// Mode of a directory that is created here.
 const OWNER_ONLY_DIR: u32 = 0o700;
@@ -34,7 +34,7 @@ pub struct Journal {
     lines: usize,
     /// Bytes of the complete lines.
     len: u64,
-    /// Whether an incomplete line may follow them.
+    /// True if an incomplete line may follow them.
     is_torn: bool,
     /// True if the last attempt to append failed.
     cannot_append: bool,
@@ -186,7 +186,7 @@ impl Journal {
         written
     }
 
-    /// Returns the file, to be synced without a lock on the journal. The disk may not have what was appended: an append
+    /// Returns the file, to be synced without a lock on the journal. The disk may lack the appended lines: an append
     /// does not wait for it.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub struct Unjournaled {
 struct ItemState {
     /// Its number among all that were recorded.
     number: u64,
-    /// Whether the kept journal of a process that ended has it. Otherwise it is lost if the process ends.
+    /// True if the kept journal of a process that ended has it. Otherwise it is lost if the process ends.
     is_in_kept_file: bool,
 }
 

@@ -69,7 +69,7 @@ pub struct EdgeInputs {
     pub plans: Plans,
     /// The clients of the providers.
     pub upstreams: Upstreams,
-    /// The retry queue, with what earlier processes left.
+    /// The retry queue, with the items that earlier processes left.
     pub retry_queue: Arc<RetryQueue>,
     /// The callers' connections.
     pub connections: Arc<Connections>,

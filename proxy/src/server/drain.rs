@@ -121,8 +121,8 @@ fn report_lost(lost: &[RetryItem]) {
     }
 }
 
-/// Returns the operator's command that does for a hold what the lost item would have done. A call that cost nothing,
-/// and an approval whose reply was lost, are given back.
+/// Returns the operator's command with the effect of the lost item. A call that cost nothing, and an approval whose
+/// reply was lost, are given back.
 fn advice(item: &RetryItem) -> String {
     let id = item.name().allow_id;
     match item {

@@ -165,7 +165,7 @@ fn note_of(socket: &Path) -> PathBuf {
 /// right mode, by the process that takes over.
 ///
 /// # Errors
-/// One line: what a hand-over would fail with.
+/// One-line reason for which a hand-over would fail.
 pub fn check_existing(socket: &Path) -> Result<(), String> {
     match dir_of(socket).exists() {
         true => check_path(socket),

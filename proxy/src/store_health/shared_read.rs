@@ -25,7 +25,7 @@ impl SharedRead {
             let number = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
             *ended = (number, read.await);
         } else {
-            // The next one waits until what arrived from the network meanwhile was served.
+            // Lets the runtime serve the requests that arrived meanwhile before the next one.
             yield_now().await;
         }
         ended.1

@@ -88,7 +88,7 @@ fn gunzip(mut rest: &[u8], bytes_max: usize) -> Result<Bytes, NotDecoded> {
     for number in 0..MEMBERS_MAX {
         let mut member = GzDecoder::new(rest);
         read_up_to(&mut member, &mut plain, bytes_max).map_err(|error| match error {
-            // Clients ignore what is behind the first member if it is no other one.
+            // Clients ignore bytes behind the first member that are no further member.
             NotDecoded::Unreadable if number == 0 => NotDecoded::Broken,
             error => error,
         })?;
@@ -100,7 +100,7 @@ fn gunzip(mut rest: &[u8], bytes_max: usize) -> Result<Bytes, NotDecoded> {
     Err(NotDecoded::Unreadable)
 }
 
-/// Appends what `decoder` gives, until `plain` has `bytes_max` bytes. It never reserves more than that and a byte:
+/// Appends the decoded bytes, until `plain` has `bytes_max` bytes. It never reserves more than that and a byte:
 /// `read_to_end` alone would, by doubling.
 fn read_up_to(decoder: &mut impl Read, plain: &mut Vec<u8>, bytes_max: usize) -> Result<(), NotDecoded> {
     loop {

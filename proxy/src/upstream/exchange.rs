@@ -160,7 +160,7 @@ async fn read_head(open: &mut OpenExchange) -> Result<(StatusCode, HeaderMap), U
             return Err(bad_answer("it switched protocols"));
         }
         if !head.status.is_informational() {
-            // Pingora undoes the chunks, and would give what another coding made of the body as the body.
+            // Pingora decodes `chunked` alone: with another coding the body would still be encoded.
             let codings = head.headers.get_all(TRANSFER_ENCODING).iter();
             if codings
                 .into_iter()

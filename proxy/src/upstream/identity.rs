@@ -34,7 +34,7 @@ pub struct UpstreamIdentity {
     pub paths: EndpointPaths,
     /// Precedes the name of a model in the price table.
     pub price_prefix: String,
-    /// Whether the cost that the provider reports is charged if it exceeds the cost by the price table.
+    /// True if the cost that the provider reports is charged if it exceeds the cost by the price table.
     pub reported_cost: bool,
     /// Most tokens of a prompt, and of a completion, that a usage can have.
     pub usage_tokens_max: u64,

@@ -97,7 +97,7 @@ impl Upstream {
 struct ConnectAttempt<'a> {
     target: &'a UpstreamTarget,
     peer: &'a HttpPeer,
-    /// Whether the address is left: no connection was made, and this machine does not lack anything.
+    /// True if the address is left: no connection was made, and this machine does not lack anything.
     is_at_fault: bool,
 }
 

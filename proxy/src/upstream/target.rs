@@ -29,7 +29,7 @@ const ADDRESSES_MAX: usize = 16;
 /// The provider's address.
 #[derive(Debug)]
 pub struct UpstreamTarget {
-    /// Whether to use TLS.
+    /// True for `https`.
     pub tls: bool,
     /// Host name, which the certificate must contain. Never empty: an empty name would turn verification off.
     pub host: String,
@@ -52,7 +52,7 @@ impl UpstreamTarget {
     /// Parses the `base_url` of a section of the settings; `name` is the upstream's name in the log.
     ///
     /// # Errors
-    /// One line that says what is wrong with the address.
+    /// One-line fault of the address.
     pub fn parse(section: &str, name: &str, base_url: &str) -> Result<Self, String> {
         let wrong = |what: &str| format!("`{section}.base_url` {what}");
         let uri: Uri = base_url.parse().map_err(|_| wrong("is not a URL"))?;

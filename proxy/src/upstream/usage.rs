@@ -38,7 +38,7 @@ pub enum BadUsage {
 pub struct UsageReader {
     /// The endpoint that was called.
     pub endpoint: Endpoint,
-    /// Whether reported costs are used.
+    /// True if reported costs are used.
     pub cost_counts: bool,
     /// Most tokens of a prompt, and of a completion.
     pub tokens_max: u64,
@@ -124,7 +124,7 @@ impl UsageReader {
     }
 
     /// Reads a usual answer in one pass: a short one with exactly one usage, which counts. `None` for any other answer,
-    /// and [`read_closely`](Self::read_closely) then finds out what it is.
+    /// which [`read_closely`](Self::read_closely) then reads.
     fn read_at_once(&self, plain: &[u8]) -> Option<Reported> {
         if self.cost_counts || plain.len() > USAGE_BYTES_MAX {
             return None;

@@ -12,7 +12,7 @@ pub struct RequestBody<'a> {
     pub model: Cow<'a, str>,
     /// Requested service tier, unless absent or `null`.
     pub service_tier: Option<Cow<'a, str>>,
-    /// Whether the caller requests a stream of events.
+    /// True if the caller requests a stream of events.
     pub stream: bool,
     /// Counts that determine the price. [`named_shape`](Self::named_shape) adds the names.
     pub shape: CallShape<'static>,

@@ -50,8 +50,8 @@ const CHOICES: &[&str] = &[
     "deferred",
     "context_management",
 ];
-/// Keys whose objects have keys of a provider's own, and those of them that pass. A LiteLLM proxy puts what is in
-/// `extra_body` over the parameters that were checked; Gemini reads `extra_body.google`.
+/// Keys whose objects have keys of a provider's own, and those of them that pass. A LiteLLM proxy replaces the checked
+/// parameters by the fields of `extra_body`; Gemini reads `extra_body.google`.
 const EXTENSIONS: &[(&str, &[&str])] = &[
     ("extra_body", &["google"]),
     ("google", &["thinking_config", "safety_settings"]),
@@ -142,7 +142,7 @@ fn choice(name: &str, scanner: &Scanner<'_>) -> Option<&'static str> {
     let extension = EXTENSIONS.iter().find(|(own, _)| is_alike(own));
     if let Some((own, passing)) = extension.filter(|_| scanner.peek() == Some(b'{')) {
         let mut found = None;
-        // The caller parses it again, and reports what is malformed.
+        // The caller parses it again, and reports the fault.
         drop(scanner.fork().object(|scanner, key| {
             let name = key.decode()?;
             if found.is_none() {

@@ -175,7 +175,7 @@ pub enum BodyError {
         /// Why its cost cannot be determined.
         why: &'static str,
     },
-    /// A key with which the caller would choose what is billed.
+    /// A key with which the caller would choose the billed model or tier.
     #[error(
         "`{key}` is not supported: by it this provider may bill another model or a service whose cost cannot be seen here"
     )]

@@ -4,8 +4,8 @@
 //! A call is held for the contents of its body, plus an allowance for each reasoning item that the provider keeps.
 //! Other costs are not in the body: other state that the provider keeps (`previous_response_id`, `conversation`,
 //! `prompt`, `item_reference`, files and images by id or by URL), tools that the provider runs, and answers that bypass
-//! the edge (`background`). Each of these is refused with `unsupported_field`. The lists name what is accepted, not
-//! what is refused: [`item`] and [`tool`] list the accepted items and tools.
+//! the edge (`background`). Each of these is refused with `unsupported_field`. The lists name accepted fields, not
+//! refused ones: [`item`] and [`tool`] list the accepted items and tools.
 //!
 //! `store` passes unchanged, even if it is absent and the provider therefore stores the answer. Storing costs nothing,
 //! and anything that could bring the stored answer into a later call is refused or held in that call.
@@ -101,9 +101,8 @@ struct ResponsesFields<'a> {
     common: Common<'a>,
     max_output_tokens: Option<BodyValue<'a>>,
     background: Option<BodyValue<'a>>,
-    /// Whether `instructions` is neither a string nor `null`.
+    /// True if `instructions` is neither a string nor `null`.
     odd_instructions: bool,
-    /// Whether `input` is not empty.
     has_input: bool,
     /// Index of the first element of `input` that is not an object.
     odd_item: Option<usize>,

@@ -38,7 +38,7 @@ impl Bursts {
 #[derive(Debug)]
 pub struct Burst {
     turns: Arc<Semaphore>,
-    /// Whether the last request was answered at once.
+    /// True if the last request was answered at once.
     was_at_once: AtomicBool,
 }
 

@@ -33,7 +33,7 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> O
     client
 }
 
-/// Whether the warning about an untrusted proxy was logged.
+/// Set once the warning about an untrusted proxy was logged.
 static WARNED: AtomicBool = AtomicBool::new(false);
 
 /// Logs once per process that `peer` sends `X-Forwarded-For` without being a trusted proxy: if it is a proxy of this

@@ -35,7 +35,7 @@ pub struct CallRecord {
     pub recorded_ms: u64,
     /// UTC day that the call counts on, in days since 1970: the day of its approval (decision D37) or of its denial.
     pub day: u64,
-    /// Whether it was approved.
+    /// True for an approval, false for a denial.
     pub is_approved: bool,
     /// Agent id.
     pub agent: Option<String>,
@@ -68,7 +68,7 @@ pub struct CallRecord {
 pub struct Measures {
     /// A word of [`Endpoint`](crate::measured::Endpoint).
     pub endpoint: Option<String>,
-    /// Whether the answer was streamed.
+    /// True if the answer was streamed.
     pub stream: Option<bool>,
     /// Name of the upstream; `None` also for `[upstream]`, which has no name.
     pub upstream: Option<String>,

@@ -10,7 +10,7 @@ use super::money::Nanos;
 /// The part of an agent's policy that Cap checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CapPolicy {
-    /// Whether Cap is switched on.
+    /// True if Cap applies; its limits are ignored otherwise.
     pub enabled: bool,
     /// Largest spend of one run.
     pub per_run: Option<Nanos>,

@@ -20,7 +20,7 @@ pub struct Check {
     pub spent: Option<u64>,
     /// The part of `spent` that belongs to calls in flight; `None` if the check has no such part.
     pub held: Option<u64>,
-    /// Whether the call or spend passes the check.
+    /// True if the call or spend passes the check.
     pub passes: bool,
 }
 

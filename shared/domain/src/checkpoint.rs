@@ -60,7 +60,7 @@ pub fn hash_of_none() -> [u8; 32] {
 }
 
 impl Checkpoint {
-    /// Origin, size and hash, a line each, and a line with the later end if there is one: what is signed.
+    /// Origin, size and hash, a line each, and a line with the later end if there is one. This text is signed.
     pub fn text(&self) -> String {
         let later = self.later.map(|CheckpointEnd { size, hash }| {
             let hash = STANDARD.encode(hash);

@@ -26,7 +26,7 @@ pub struct Measured {
     /// The called endpoint.
     #[serde(serialize_with = "word")]
     pub endpoint: Endpoint,
-    /// Whether the caller requested a stream.
+    /// True if the caller requested a stream.
     #[serde(rename = "stream")]
     pub streamed: bool,
     /// Name of the upstream, if the call went to one of `[upstreams.<name>]`; see [`is_upstream_name`].
@@ -78,7 +78,7 @@ crate::words! {
         IdleTimeout = "idle_timeout",
         /// The answer took too long as a whole.
         TotalTimeout = "total_timeout",
-        /// The stream reached what is held for it, and the hold could not be raised.
+        /// The stream's cost reached its hold, and the hold could not be extended.
         HoldExhausted = "hold_exhausted",
         /// The edge stopped the stream, since the agent was frozen or the key revoked.
         Stopped = "stopped",

@@ -34,8 +34,8 @@ pub const NO_ID: &str = "must not begin with `wal_`, or look like the id of anot
 pub const ID_PATTERN: &str = "^([1-9][0-9]{13,15}|wal_.*|(acct|usr|ses|inv|key|pol|pk|vk|allow|deny|req|int|txn|aud|wh|whd)_[0-9A-Za-z]{26})$";
 
 /// Returns whether the name looks like an id that Tollgate makes of something else than an agent, or like a wallet's
-/// number: who chooses such a name gets what was meant for that record. Any name with the prefix of a wallet's id names
-/// a wallet in a payment, so that none would reach an agent of this name (decision D61).
+/// number: who chooses such a name would get the money that was meant for that record. Any name with the prefix of a
+/// wallet's id names a wallet in a payment, so that none would reach an agent of this name (decision D61).
 pub fn looks_like_an_id(name: &str) -> bool {
     let is_random =
         |text: &str| text.len() == RANDOM_LEN && text.bytes().all(|byte| byte.is_ascii_alphanumeric());

@@ -33,7 +33,7 @@ pub struct Plan {
     /// True if webhooks can be managed in the dashboard; API keys always can (specification "Events", decision D42).
     #[serde(default = "yes")]
     pub webhooks_in_dashboard: bool,
-    /// Whether calls may stream, if `proxy.streaming` is on.
+    /// True if calls may stream, if `proxy.streaming` is on.
     #[serde(default = "yes")]
     pub streaming: bool,
     /// The next plan up, if there is one.

@@ -13,8 +13,8 @@ const PREFIX_END: char = '/';
 /// Result of recomputing a charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recomputed {
-    /// The charge is what follows from the usage and the table, from the reported cost, or from the outcome (nothing is
-    /// charged for a released call).
+    /// The charge follows from the usage and the table, from the reported cost, or from the outcome (nothing is charged
+    /// for a released call).
     Same,
     /// No usage was recorded, and the charge is the recorded estimate.
     Estimate,

@@ -1,5 +1,5 @@
 //! Permits of one pool for all names. A name takes another one only while it holds fewer than are left: so few names
-//! never take all, however greedy they are, and what is left last goes to names that hold none. When all are taken, the
+//! never take all, however greedy they are, and the last of them go to names that hold none. When all are taken, the
 //! next one that is given back goes to the name without one that has waited longest.
 
 use parking_lot::Mutex;

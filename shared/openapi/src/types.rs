@@ -121,7 +121,7 @@ domain::schema_types! {
     Outcome = words(HoldOutcome::ALL.map(HoldOutcome::as_str).into_iter().chain(["open", "denied"]));
     /// Origin of an agent.
     AgentSource = words(["custom", "marketplace"]);
-    /// Whether an agent may spend.
+    /// State of an agent: it may spend unless it is frozen.
     AgentState = words(["active", "frozen"]);
     /// State of a virtual key.
     KeyState = words(["active", "revoked"]);
@@ -133,7 +133,7 @@ domain::schema_types! {
     WatchedLimit = words(Watched::ALL.map(Watched::as_str));
     /// State of a wallet: frozen while its agent is frozen, closed if its agent was deleted.
     WalletState = words([WalletStatus::Active, WalletStatus::Frozen, WalletStatus::Closed].map(WalletStatus::as_str));
-    /// Whether a deposit counts already, or was taken back before it arrived.
+    /// State of a deposit.
     DepositWord = words(DepositState::ALL.iter().map(|state| state.as_str()));
     /// State of a run.
     RunState = words([RunStatus::Running, RunStatus::Completed, RunStatus::Failed].map(RunStatus::as_str));

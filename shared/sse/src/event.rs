@@ -37,11 +37,11 @@ enum EventField {
 pub(crate) struct EventReader {
     line: LinePosition,
     name: Vec<u8>,
-    /// Whether the current line has any bytes.
+    /// True if the current line has any bytes.
     is_begun: bool,
-    /// Whether no line has ended yet.
+    /// True if no line has ended yet.
     at_start: bool,
-    /// Whether the last byte was CR: a following LF belongs to it.
+    /// True if the last byte was CR: a following LF belongs to it.
     after_cr: bool,
     /// The first bytes of the data.
     first: Vec<u8>,

@@ -35,21 +35,19 @@ pub(crate) struct StreamFacts {
 pub(crate) struct EventFacts {
     /// `type`, or the field `event` of the event itself.
     pub(crate) kind: Vec<u8>,
-    /// Whether it has a `usage` object.
     pub(crate) has_usage: bool,
     /// The `usage` object as JSON, until it is taken.
     pub(crate) usage: Option<Vec<u8>>,
     /// `usage` or `service_tier` occurs twice, or `usage` is longer than [`USAGE_BYTES_MAX`].
     pub(crate) has_unreadable_usage: bool,
-    /// Whether its `choices` have an element.
+    /// True if its `choices` have an element.
     pub(crate) has_choice: bool,
-    /// Whether a choice has a `finish_reason`.
+    /// True if a choice has a `finish_reason`.
     pub(crate) has_finish: bool,
-    /// Whether it has an `error` that is a text or an object.
+    /// True if it has an `error` that is a text or an object.
     pub(crate) has_error: bool,
-    /// Whether it has a `service_tier`.
     pub(crate) has_tier: bool,
-    /// Whether a key has an escape, which no provider writes: the key may be `error`.
+    /// True if a key has an escape, which no provider writes: the key may be `error`.
     pub(crate) has_odd_key: bool,
 }
 

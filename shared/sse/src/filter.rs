@@ -33,13 +33,13 @@ pub struct FoundUsage {
 pub struct StreamFilter {
     format: Format,
     reader: EventReader,
-    /// Whether usage frames pass, because the caller requested them.
+    /// True if usage frames pass, because the caller requested them.
     usage_passes: bool,
     redact: Redact,
     read_usage: ReadUsage,
     /// Bytes of the current event that have not passed yet.
     held: Vec<u8>,
-    /// Whether the current event is longer than [`HELD_MAX`], so that its start has passed.
+    /// True if the current event is longer than [`HELD_MAX`], so that its start has passed.
     is_long: bool,
     /// Set once the last event arrived: its bytes and those after it wait for [`StreamFilter::release`].
     end: Option<Vec<Bytes>>,
@@ -65,7 +65,7 @@ pub struct StreamFilter {
 struct UsagePosition {
     /// Bytes of text before the end of the usage's event.
     behind_text: u64,
-    /// Whether the usage is in a frame of its own.
+    /// True if the usage is in a frame of its own.
     is_alone: bool,
     /// In the last event.
     is_last: bool,

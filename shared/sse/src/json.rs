@@ -92,7 +92,7 @@ pub(crate) struct JsonScan {
     name: Vec<u8>,
     /// Depth at which the current `usage` ends, and its text so far.
     usage: Option<(usize, Vec<u8>)>,
-    /// Whether nothing of the event has been read.
+    /// True if nothing of the event has been read.
     is_new: bool,
     beginning: Beginning,
 }
@@ -108,7 +108,7 @@ struct ScanPosition {
     path: [EventKey; 4],
     /// The key of the next value.
     key: EventKey,
-    /// Whether the next string of this object is a key.
+    /// True if the next string of this object is a key.
     key_comes: bool,
     /// The current `delta` or `message` of a choice, and the depth at which it ends.
     part: Option<(EventKey, usize)>,

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 pub struct AgentRecord {
     /// Agent id.
     pub id: String,
-    /// Whether a user or the operator froze it.
+    /// True if a user or the operator froze it.
     pub frozen: bool,
     /// Wallet row, if it has one.
     pub row: Option<WalletRow>,
@@ -37,7 +37,7 @@ pub struct WalletRow {
     pub wallet: String,
     /// Display name of the agent.
     pub name: String,
-    /// The owner's own word for what kind of agent it is.
+    /// The owner's own word for the kind of agent.
     pub kind: String,
     /// The owner's description.
     pub description: Option<String>,

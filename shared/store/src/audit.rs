@@ -30,8 +30,8 @@ pub fn entry(kind: &str, agent: Option<&str>, actor: &str, data: &Value) -> Stri
 }
 
 /// Returns the bytes of the line of entry `seq` that `change.lua` counts against the budget of audit text: those beyond
-/// [`LONG_LINE`]. Of calls, whose lines have little text of the caller, and of what arrived from another account it
-/// counts none.
+/// [`LONG_LINE`]. It counts none of the entries of calls, whose lines have little text of the caller, nor of entries
+/// that another account caused.
 pub fn long_text(seq: u64, line: &[u8]) -> u64 {
     let beyond = line.len().saturating_sub(LONG_LINE) as u64;
     if beyond == 0 || !is_change(line) {

@@ -20,7 +20,7 @@ pub struct ClockDiffers {
 }
 
 impl ClockDiffers {
-    /// Reads what a script says of the store's clock (`script/clock_bound.lua`): how far it is ahead, and the bound.
+    /// Reads a script's reply about the store's clock (`script/clock_bound.lua`): its lead, and the bound.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (ahead_ms, allowed_ms) = text.split_once(' ')?;
         Some(Self {
@@ -31,7 +31,7 @@ impl ClockDiffers {
     }
 }
 
-/// Returns how far a server's clock is ahead of this process's, in ms, negative if behind. The server read it between
+/// Returns the lead of a server's clock over this process's, in ms, negative if behind. The server read it between
 /// `sent_ms` and `received_ms`, so any time between them is no difference.
 pub(crate) fn ahead_ms(server_ms: u64, sent_ms: u64, received_ms: u64) -> i64 {
     // This process's clock may have been set back meanwhile.

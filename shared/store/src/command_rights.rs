@@ -1,5 +1,5 @@
 //! Checks that the store's user may run every command that the scripts of this program call (`deploy/redis/users.acl`).
-//! A server ends a script at the first command that it refuses, and keeps what the script wrote before.
+//! A server ends a script at the first command that it refuses, and keeps the script's earlier writes.
 
 pub(crate) mod script;
 

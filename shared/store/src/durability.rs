@@ -15,7 +15,7 @@ pub struct Offer {
     pub replicas: u64,
     /// Number of replicas that may take over: those that follow, and those that the cluster lists.
     pub listed: u64,
-    /// Whether a replica may have followed within `repl-backlog-ttl` (an hour by default): the server has synchronised
+    /// True if a replica may have followed within `repl-backlog-ttl` (an hour by default): the server has synchronised
     /// one since its start, and keeps the backlog that the replica would need to follow again. A backup
     /// (`redis-cli --rdb`) leaves the same traces. So a cluster has to list a node that may be it, if only a failed
     /// one, and on a single server [`FOLLOWED`](crate::keys::FOLLOWED) counts instead.
@@ -124,7 +124,7 @@ pub struct DurabilityStatus {
     pub confirmed: Durability,
     /// Why the servers cannot do `requested`, or under `auto` more than `async`.
     pub lacks: Option<String>,
-    /// Whether a replica may take over without acknowledged changes, so that a failover loses them.
+    /// True if a replica may take over without acknowledged changes, so that a failover loses them.
     pub exposed: bool,
 }
 

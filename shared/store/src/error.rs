@@ -35,7 +35,7 @@ pub enum StoreError {
     /// A change of money cannot get the durability that `store.durability` requires.
     #[error("{}: {why}", if *.ran { "not confirmed as safe" } else { "refused" })]
     NotDurable {
-        /// Whether the command may have run.
+        /// True if the command may have run.
         ran: bool,
         /// The missing confirmation.
         why: String,
@@ -68,8 +68,8 @@ pub enum StoreError {
     /// Nothing changed.
     #[error("the caller may not do this any more: {0:?}")]
     NotPermitted(Lack),
-    /// The server replied with data of another type than the command or the caller expects: a key, or a value in it,
-    /// is not what Tollgate writes. A script may have run in part.
+    /// The server replied with data of another type than the command or the caller expects: a key or a value in it was
+    /// not written by Tollgate. A script may have run in part.
     #[error("the store's data is malformed{}", .place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default())]
     MalformedData {
         /// The command or script that met it; `None` until the error leaves the connection.
@@ -91,7 +91,7 @@ pub enum StoreError {
     #[error("{0}")]
     Archive(String),
     /// The archive did not carry out a read or a write: a time-out, a refusal, an address that is not found. It says
-    /// nothing about what is archived.
+    /// nothing about its contents.
     #[error("{0}")]
     ArchiveUnavailable(String),
     /// The address or its options are invalid.
@@ -190,11 +190,11 @@ const CLOCK: &str = "CLOCK";
 /// Error code with which a server refuses user and password.
 const WRONG_PASSWORD: &str = "WRONGPASS";
 
-/// Error code with which a full server refuses what takes memory.
+/// Error code of a full server for a command that takes memory.
 const OUT_OF_MEMORY: &str = "OOM";
 
-/// Error code with which a server refuses what a user may not do; since Redis 7.2 also within a script, which had run
-/// until then.
+/// Error code of a server for a command that the user has no right to; since Redis 7.2 also within a script, which had
+/// run until then.
 const NOT_PERMITTED: &str = "NOPERM";
 
 /// Error codes of a refusal *before* any effect.
@@ -265,7 +265,7 @@ fn is_in_script(error: &redis::RedisError) -> bool {
     error.to_string().contains(IN_SCRIPT)
 }
 
-/// Returns whether the reply arrived, and the library could not convert it into what the caller expects.
+/// Returns whether the reply arrived, and the library could not convert it into the expected type.
 fn is_of_another_type(error: &redis::RedisError) -> bool {
     matches!(
         error.kind(),

@@ -66,7 +66,7 @@ where
 pub struct FilteredPage<T> {
     /// Matches of this page.
     pub part: Page<T>,
-    /// Whether records remain that were not scanned.
+    /// True if records remain that were not scanned.
     pub is_partial: bool,
 }
 

@@ -79,7 +79,7 @@ pub struct IntentRecord {
 /// An approver's decision on a waiting intent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApproverDecision {
-    /// Whether it was approved.
+    /// True for an approval, false for a denial.
     pub granted: bool,
     /// API key id of the approver.
     pub by: String,

@@ -19,7 +19,7 @@ pub struct PolicyRecord {
     pub name: String,
     /// Agent id; `None` for a policy of all agents without their own.
     pub agent: Option<String>,
-    /// Whether Cap is enforced.
+    /// True if Cap is enforced.
     pub cap_enabled: bool,
     /// Maximum spend of one run.
     pub per_run: Option<Nanos>,

@@ -83,9 +83,9 @@ pub struct StoreRecord {
     pub epoch: String,
     /// For the checksum of virtual keys.
     pub check_secret: CheckSecret,
-    /// Whether the server reports that it writes an append-only file.
+    /// True if the server reports that it writes an append-only file.
     pub append_only: bool,
-    /// Whether every server has a `maxmemory`.
+    /// True if every server has a `maxmemory`.
     pub has_memory_limit: bool,
     /// Note of a restore, such as the backup's time; removed when the operator accepts the store.
     pub restored: Option<String>,
@@ -103,7 +103,7 @@ pub struct StoreRecord {
 )]
 pub struct WrongMasterKey;
 
-/// Whether this process has the master key of the store's secrets, as last checked.
+/// Last result of comparing this process's master keys with the store's secrets.
 #[derive(Debug, Default)]
 pub struct MasterKeyCheck {
     is_wrong: AtomicBool,
@@ -225,7 +225,7 @@ pub async fn examine(store: &Store, program: Program) -> Result<StoreRecord, Unt
     Ok(with_reports(read?, &reports))
 }
 
-/// Adds what the servers report to the record.
+/// Adds the servers' reports to the record.
 fn with_reports(record: StoreRecord, reports: &[ServerReport]) -> StoreRecord {
     let append_only = reports
         .iter()

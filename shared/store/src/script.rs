@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 /// Room for the number of keys in a command.
 const COUNT_DIGITS: usize = 3;
 
-/// Whether a script may run on a store that is out of memory.
+/// Treatment of a script on a store that is out of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenFull {
     /// Refused before it starts.
@@ -110,7 +110,7 @@ impl Script {
     }
 
     /// Marks a script whose reply waits for the durability that `store.durability` requires, so that a lost server
-    /// cannot take back what others rely on: it moves money or decides about it, creates a name or secret that is
+    /// cannot revoke a fact that others rely on: it moves money or decides about it, creates a name or secret that is
     /// returned to callers (wallet, key, look-up), or changes data without an account (blocked addresses, imported
     /// prices).
     #[must_use]

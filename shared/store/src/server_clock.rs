@@ -6,7 +6,8 @@ use crate::{Store, StoreError};
 /// Maximum number of cluster nodes that are queried.
 const NODES_QUERIED_MAX: usize = 3;
 
-/// Returns what `script/clock_bound.lua` takes, in ms: this process's time, and how far the store's may be from it.
+/// Returns the arguments of `script/clock_bound.lua`, in ms: this process's time, and the largest permitted difference
+/// from the store's.
 pub(crate) fn bound_args<'t>(store: &Store, digits: &'t mut [itoa::Buffer; 2]) -> [&'t [u8]; 2] {
     let [now, difference_max] = digits;
     [

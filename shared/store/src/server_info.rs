@@ -17,15 +17,15 @@ pub struct ServerInfo {
     pub memory_max: u64,
     /// Used share of memory of the fullest server, from 0 to 1; 0 if none has a limit.
     pub memory_fullest: f64,
-    /// Whether no server may evict.
+    /// True if no server may evict.
     pub never_evicts: bool,
     /// Number of evicted keys: each may have been money.
     pub evicted_keys: u64,
     /// Writes of their append-only files or of their primaries that they left out.
     pub lost_writes: u64,
-    /// Whether all servers write an append-only file.
+    /// True if all servers write an append-only file.
     pub aof_enabled: bool,
-    /// Whether the last write of all append-only files and snapshots succeeded.
+    /// True if the last write of all append-only files and snapshots succeeded.
     pub persistence_ok: bool,
     /// Times that a write had to wait for the disk.
     pub fsync_delayed: u64,

@@ -74,7 +74,7 @@ pub struct NewTransfer<'a> {
     pub transaction: &'a str,
     /// Id of the receiver's transaction.
     pub arrival: &'a str,
-    /// Whether a wallet was read as closed, which is final; the transfer is then refused.
+    /// True if a wallet was read as closed, which is final; the transfer is then refused.
     pub closed: bool,
     /// The request's other fields, as JSON.
     pub request: &'a str,

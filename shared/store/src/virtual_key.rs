@@ -24,7 +24,7 @@ pub struct VirtualKeyRecord {
     pub name: String,
     /// Leading characters of the secret.
     pub prefix: String,
-    /// Whether it is active.
+    /// False once it is revoked.
     pub active: bool,
     /// Creation time, in ms since 1970.
     pub created_at_ms: u64,

@@ -63,7 +63,7 @@ pub struct Wallet {
 pub const BALANCE_MAX: Nanos = Nanos::from_stored(9_000_000_000_000_000_000);
 
 /// Largest balance up to which other accounts may fill a wallet by their own requests: a tenth of [`BALANCE_MAX`]. The
-/// rest is for what the account does itself, so that no stranger's money keeps its deposits and releases out.
+/// rest is for the account's own deposits and releases, so that no stranger's money keeps them out.
 pub const BALANCE_BY_OTHERS_MAX: Nanos = Nanos::from_stored(BALANCE_MAX.get() / 10);
 
 domain::words! {

@@ -15,7 +15,7 @@ static PANICS: AtomicU64 = AtomicU64::new(0);
 /// Runs the task that `start` creates, until it ends by itself. If it panics, logs that (the panic hook has printed
 /// why), and starts it again after a second, forever. `name` is for the log.
 pub async fn keep_running<F: Future<Output = ()>>(name: &'static str, start: impl Fn() -> F) {
-    // The task's state is dropped with it; what it shares with others is behind locks without poison, or atomic.
+    // The task's state is dropped with it; state shared with others is behind locks without poison, or atomic.
     while AssertUnwindSafe(async { start().await })
         .catch_unwind()
         .await

@@ -1,4 +1,4 @@
-//! Selects the events to log: those that `RUST_LOG` enables, within what any deployment may log.
+//! Selects the events to log: those that `RUST_LOG` enables, of those that any deployment may log.
 
 use settings::BadSettings;
 use std::env::VarError;

@@ -66,7 +66,7 @@ where
     }
 }
 
-/// Returns the crate of a target: what is before the first colon.
+/// Returns the crate of a target: the part before the first colon.
 fn crate_of(target: &str) -> &str {
     let end = target.bytes().position(|byte| byte == b':');
     &target[..end.unwrap_or(target.len())]

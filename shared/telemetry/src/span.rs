@@ -48,7 +48,7 @@ pub struct Span {
     pub end: u64,
     /// Attributes. Never a key, a body, or text that a person wrote.
     pub attributes: Vec<(&'static str, AttributeValue)>,
-    /// Whether it failed.
+    /// True for the status `ERROR` of OpenTelemetry.
     pub failed: bool,
 }
 

@@ -41,7 +41,7 @@ pub struct Trace {
     pub parent: u64,
     /// The request's own span, if it is exported.
     pub exported: Option<u64>,
-    /// Whether it is exported only because its caller records the trace, which an unauthenticated caller can also
+    /// True if it is exported only because its caller records the trace, which an unauthenticated caller can also
     /// claim.
     pub by_caller: bool,
 }

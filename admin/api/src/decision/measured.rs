@@ -11,7 +11,7 @@ pub(super) struct MeasuredView {
     /// `chat.completions`, `responses` or `embeddings`.
     #[schema(example = "chat.completions")]
     endpoint: String,
-    /// Whether the caller requested a stream.
+    /// True if the caller requested a stream.
     stream: bool,
     /// The named upstream of the call; null for the default one.
     #[schema(example = "azure-eu")]

@@ -59,7 +59,7 @@ pub(super) struct UsageView<'a> {
     /// Rows from here on are whole; `from` when all was read.
     #[schema(value_type = is::Time)]
     covered_from: String,
-    /// Whether entries are left: continue with `nextCursor`, and add the rows of that answer to these.
+    /// True if entries are left: continue with `nextCursor`, and add the rows of that answer to these.
     partial: bool,
     #[schema(example = "AfQ1bGl2ZSAxNzY0MDI2NjI5MTIz")]
     next_cursor: Option<String>,
@@ -81,7 +81,7 @@ struct UsageQuery {
 struct AddBounds {
     /// Entries that are read.
     entries: usize,
-    /// Whether these are as many rows as the answer takes.
+    /// True if these are as many rows as one answer may have.
     is_full: fn(&UsageSums) -> bool,
 }
 

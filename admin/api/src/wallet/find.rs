@@ -110,7 +110,7 @@ async fn find_by_owner(
 /// there is none.
 ///
 /// # Errors
-/// 400 for what is neither a number nor an id, 503.
+/// 400 for a text that is neither a number nor an id, 503.
 pub(crate) async fn find_wallet_place(call: &Call, text: &str) -> Result<Option<WalletPlace>, Problem> {
     let name = WalletName::from_path(text)
         .ok_or_else(|| Problem::validation("walletId must be the number of a wallet or its id `wal_…`."))?;

@@ -171,7 +171,7 @@ fn unknown(name: &str) -> Problem {
 }
 
 /// The URL with the characters that turn the direction of text percent-encoded, as they are sent: it is shown as it is
-/// stored, and must read as what it is.
+/// stored, and must not be readable as another host.
 fn readable(url: &str) -> String {
     let mut readable = String::with_capacity(url.len());
     for c in url.chars() {

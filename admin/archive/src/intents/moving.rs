@@ -46,7 +46,6 @@ struct ChosenIntents {
     passed: usize,
     /// Number of intents that were found too far behind others.
     too_far: usize,
-    /// Whether there is no room for more.
     is_full: bool,
     /// Read escrows by number: whether each still holds money.
     open: HashMap<u64, bool>,

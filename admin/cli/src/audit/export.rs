@@ -130,7 +130,7 @@ impl ExportIncomplete {
 /// directly.
 struct NewFile {
     out: File,
-    /// The file under its first name, and its name in the end; `None` for what is no file.
+    /// The file under its first name, and its name in the end; `None` if the output is no regular file.
     names: Option<(PathBuf, PathBuf)>,
 }
 

@@ -220,7 +220,7 @@ impl VerifyArgs {
         let key = self.key(&context).await?;
         let archive = context.own_archive().await?;
         let mut against = Against::default();
-        // The note first: a server may move it on with what is sealed now.
+        // The note first: a server may move it on while entries are sealed here.
         against
             .add_archived(&context.settings, &self.trail_args, key)
             .await;

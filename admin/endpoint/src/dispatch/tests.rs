@@ -16,7 +16,7 @@ fn route(method: Method, flags: &'static [Flag]) -> Route {
     }
 }
 
-/// Whether a handler of this route goes on to its end after its caller has left.
+/// Returns whether a handler of this route completes after its caller has disconnected.
 async fn goes_on(route: &Route) -> bool {
     let (go_on, may_go_on) = oneshot::channel::<()>();
     let (has_ended, ended) = oneshot::channel();

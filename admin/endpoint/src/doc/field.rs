@@ -26,7 +26,7 @@ pub struct Field {
     pub schema: Json,
     /// Description; empty if the name is sufficient.
     pub description: &'static str,
-    /// Whether it is required.
+    /// True if a body without it is refused.
     pub is_required: bool,
 }
 

@@ -83,7 +83,7 @@ impl<'a> IntentListing<'a> {
         .await
     }
 
-    /// Adds intents from an offset on. Returns how many the store has, and where the page ended.
+    /// Adds intents from an offset on. Returns their number in the store, and the end of the page.
     async fn take_from_offset(&mut self, offset: u64) -> Result<(u64, Option<IntentsPosition>), StoreError> {
         let listed = self.newest(offset, self.limit).await?;
         let total = listed.total;
@@ -241,7 +241,7 @@ impl<'a> IntentListing<'a> {
     }
 }
 
-/// Whether all intents that moved to the archive since the previous page were read, and where the next page starts.
+/// Progress through the intents that moved to the archive since the previous page.
 enum DrainedIntents {
     All(LivePosition),
     Some(LivePosition),

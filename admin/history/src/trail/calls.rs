@@ -66,7 +66,7 @@ pub struct CallsStep {
     pub next: Option<CallsPosition>,
     /// When the oldest entry that was read was recorded.
     pub oldest_ms: Option<u64>,
-    /// Whether these are late ones.
+    /// True for late settlements.
     pub is_late: bool,
 }
 
@@ -132,8 +132,8 @@ impl Trail<'_> {
         Ok(total)
     }
 
-    /// The calls from `position` on, of at most `most` entries and [`STEP_MAX`]. The trail must be
-    /// sealed ([`Trail::seal`]) for what happened last to be among them.
+    /// The calls from `position` on, of at most `most` entries and [`STEP_MAX`]. The trail must be sealed
+    /// ([`Trail::seal`]) for the latest calls to be among them.
     ///
     /// # Errors
     /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.

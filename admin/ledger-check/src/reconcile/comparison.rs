@@ -75,7 +75,7 @@ impl Comparison {
         Self::TrailEscrow,
     ];
 
-    /// Returns how a mismatch is reported.
+    /// Returns the report of a mismatch.
     pub(crate) const fn report(self) -> MismatchWords {
         let (invariant, subject, records, matches) = match self {
             Self::IntentTransaction => (

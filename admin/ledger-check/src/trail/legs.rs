@@ -24,7 +24,7 @@ pub(super) struct Leg {
     pub(super) id: Option<String>,
     /// Balance after it, if the entry has it.
     pub(super) balance: Option<u64>,
-    /// Whether the transaction may be missing: the trail does not show whether the agent had a wallet.
+    /// True if the transaction may be missing: the trail does not show whether the agent had a wallet.
     pub(super) optional: bool,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Unmatched {
     held: usize,
     /// Number of the account's user wallet.
     user: Option<u64>,
-    /// Whether [`HELD_MAX`] was reached, by mismatches or without a counterpart, so that not all were compared.
+    /// True if [`HELD_MAX`] was reached, by mismatches or without a counterpart, so that not all were compared.
     pub(super) is_full: bool,
     pub(super) mismatches: Vec<LegMismatch>,
 }

@@ -1,4 +1,4 @@
-//! A stream whose peer must read what it is sent: a write without progress ends the connection.
+//! A stream whose peer must read: a write without progress ends the connection.
 //!
 //! A peer that reads a byte now and then would reset a plain time-out forever, so time is earned by bytes: a blocked
 //! write may take `allowance`, and each [`BYTES_PER_SECOND`] bytes written add one second to it.

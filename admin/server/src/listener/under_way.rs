@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The body, and what keeps the connection's slot until it is sent.
+/// The body, and the guard that keeps the connection's slot until it is sent.
 pub(super) struct AnswerBody {
     body: Body,
     _under_way: Option<Arc<UnderWay>>,

@@ -32,7 +32,7 @@ const UNREADABLE: &str = "the delivery record is malformed";
 pub(super) struct AttemptResult {
     /// Number of the delivery.
     pub(super) number: String,
-    /// Whether the receiver accepted it; `None` if the delivery was deleted meanwhile or not sent.
+    /// `true` if the receiver accepted it; `None` if the delivery was deleted meanwhile or not sent.
     pub(super) outcome: Result<Option<bool>, StoreError>,
 }
 

@@ -7,7 +7,7 @@ telemetry::metrics! {
     pub struct RoomMetrics {
         /// Share of each budget of records that the account with the most of it has used.
         shares: fractions("budget_used_ratio", "budget", Budget::ALL.map(Budget::as_str)),
-        /// Accounts that the guard refuses what makes records.
+        /// Accounts that the guard lets create no more records.
         pub refused_accounts: gauge("refused_accounts"),
         /// Accounts that lost acknowledged writes and are denied until `tollgate-admin store accept`.
         pub lost_accounts: gauge("lost_accounts"),

@@ -40,7 +40,7 @@ impl ThresholdMetrics {
         Ok(new)
     }
 
-    /// Sets how many have reached each threshold, by limit and threshold.
+    /// Sets the number of limits that have reached each threshold, by limit and threshold.
     pub(crate) fn set(&self, count: impl Fn(Watched, Threshold) -> u64) {
         for (watched, threshold) in pairs() {
             let gauge = self.reached.with_label_values(&labels(watched, threshold));

@@ -66,7 +66,7 @@ pub struct StreamReader {
     /// Arrival of the last event.
     last_event_at: Option<Instant>,
     draining: Option<Draining>,
-    /// Whether the bytes passed to the caller end with a complete event.
+    /// True if the bytes passed to the caller end with a complete event.
     is_between_events: bool,
     /// Fires at some deadline or earlier; it is set again only when it fires.
     timer: Pin<Box<Sleep>>,
@@ -257,7 +257,7 @@ impl StreamReader {
         result
     }
 
-    /// Returns the latest time at which reading ends, and how the stream then ends.
+    /// Returns the deadline of reading, and the end of the stream that it causes.
     fn deadline(&self) -> (Instant, StreamEnd) {
         let total = (self.stream.began + self.limits.total, StreamEnd::TotalTimeout);
         let idle = (self.waiting_since + self.limits.idle, StreamEnd::IdleTimeout);

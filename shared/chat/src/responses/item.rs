@@ -53,7 +53,7 @@ struct InputItem<'a> {
     has_content: bool,
     has_id: bool,
     is_encrypted: bool,
-    /// Whether it changes the effort or the format of later answers.
+    /// True if it changes the effort or the format of later answers.
     has_settings: bool,
     /// The first unsupported field in it, whatever its type.
     unseen: Option<Unseen>,

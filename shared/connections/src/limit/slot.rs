@@ -18,7 +18,7 @@ pub(super) struct ConnectionSlot {
     started: Instant,
     /// Requests in flight, or [`CLOSED`].
     requests: AtomicU32,
-    /// Whether it ever had a request of a known caller.
+    /// True if it ever had a request of a known caller.
     is_known: AtomicBool,
     /// Time at which it was opened or its last request ended, in milliseconds since `started`.
     rests_since: AtomicU64,

@@ -32,7 +32,7 @@ impl EndedBy {
         }
     }
 
-    /// Parses what [`to_word`](Self::to_word) composed; `None` if malformed.
+    /// Parses a word of [`to_word`](Self::to_word); `None` if malformed.
     pub fn parse(word: &str) -> Option<Self> {
         match (word, word.split_once(REASON)) {
             (WORKER, _) => Some(Self::Worker),

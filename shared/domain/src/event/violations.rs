@@ -26,7 +26,7 @@ pub struct Coalesced {
     pub first_ms: u64,
     /// Time of the last one, in ms since 1970.
     pub last_ms: u64,
-    /// Whether they belong to several agents, because [`AGENTS_MAX`] was reached.
+    /// True if they belong to several agents, because [`AGENTS_MAX`] was reached.
     pub of_many: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct Minute {
     pub number: u64,
     /// Number of agents counted in it.
     pub agents: u64,
-    /// Whether groups wait for the end of the minute.
+    /// True if groups wait for the end of the minute.
     pub waits: bool,
 }
 
@@ -68,7 +68,7 @@ pub struct ViolationCounts {
     pub agents: HashMap<String, u64>,
     /// Violations that wait for the end of the minute.
     pub groups: BTreeMap<ViolationGroup, GroupViolations>,
-    /// Whether the minute began with the current entries, so that the counts of the previous minute are removed.
+    /// True if the minute began with the current entries, so that the counts of the previous minute are removed.
     pub begun: bool,
     /// Agents whose counts changed.
     changed_agents: BTreeMap<String, u64>,

@@ -38,9 +38,9 @@ pub struct Billing {
     pub audio_input_tokens: u64,
     /// Of the answer's tokens: sound.
     pub audio_output_tokens: u64,
-    /// Whether a web search was charged.
+    /// True if a web search was charged.
     pub web_search: bool,
-    /// Whether the request asked for a longer lifetime in the provider's cache than the default.
+    /// True if the request asked for a longer lifetime in the provider's cache than the default.
     pub long_cache: bool,
     /// The cost that the provider reported, if it is the charge because it exceeded the computed one. The object has
     /// its double, which is hashed, and its exact count of nano-USD.

@@ -17,10 +17,10 @@ pub struct ServedCall<'a> {
     pub tier_reported: Option<&'a str>,
     /// Tokens that the provider reported.
     pub usage: &'a Usage,
-    /// Whether `web_search_options` was sent. OpenAI bills one search for such a call, and for each call to a model
+    /// True if `web_search_options` was sent. OpenAI bills one search for such a call, and for each call to a model
     /// that always searches ([`ModelPrice::searches`](super::ModelPrice)); `usage` does not report it.
     pub web_search: bool,
-    /// Whether the request asks the cache for a longer lifetime than the default. Then all written tokens have the
+    /// True if the request asks the cache for a longer lifetime than the default. Then all written tokens have the
     /// price of the longer lifetime, except those that `usage` reports for the default one.
     pub long_cache: bool,
 }
@@ -30,7 +30,7 @@ pub struct ServedCall<'a> {
 pub struct ActualCost {
     /// The amount, rounded up to the nano.
     pub cost: Nanos,
-    /// Whether it includes a web search.
+    /// True if it includes a web search.
     pub web_search: bool,
 }
 

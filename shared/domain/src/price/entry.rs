@@ -32,7 +32,7 @@ pub struct ModelEntry {
     /// The fee for a call with web search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web_search: Option<CallPrice>,
-    /// Whether the model searches the web on every call.
+    /// True if the model searches the web on every call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub always_searches: bool,
     /// Tokens of an image part in the estimate, if they differ from the table's allowance.

@@ -13,8 +13,8 @@ pub struct CallShape<'a> {
     pub model: &'a str,
     /// `service_tier`, if sent.
     pub service_tier: Option<&'a str>,
-    /// Whether the upstream reports the tier that served a call. If so, the requested tier prices the estimate (D32).
-    /// Otherwise the dearer of it and of the table's `auto_tier` does, as for a settlement without a report.
+    /// True if the upstream reports the tier that served a call. The requested tier then prices the estimate (D32);
+    /// otherwise the dearer of it and of the table's `auto_tier` does, as for a settlement without a report.
     pub tier_is_reported: bool,
     /// UTF-8 bytes of everything billed as prompt text, including `prediction`.
     pub prompt_bytes: u64,
@@ -41,15 +41,15 @@ pub struct CallShape<'a> {
     pub reasoning_items: u64,
     /// The completion allowance for each choice; 0 if there is no answer to limit (embeddings).
     pub completion_tokens: u64,
-    /// Whether the caller set no limit. The completion allowance is then the specification's, or the model's if larger.
+    /// True if the caller set no limit. The completion allowance is then the specification's, or the model's if larger.
     pub unlimited: bool,
     /// Requested choices.
     pub n: u64,
-    /// Whether the answer may be audio: `modalities` has `audio`, or `audio` is set.
+    /// True if the answer may be audio: `modalities` has `audio`, or `audio` is set.
     pub audio_output: bool,
-    /// Whether `web_search_options` was sent.
+    /// True if `web_search_options` was sent.
     pub web_search: bool,
-    /// Whether the provider's cache is asked for a longer lifetime than its default. The prompt is then held at the
+    /// True if the provider's cache is asked for a longer lifetime than its default. The prompt is then held at the
     /// price of that lifetime if it is dearer.
     pub long_cache: bool,
 }

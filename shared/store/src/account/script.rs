@@ -52,7 +52,7 @@ script! {
 /// Maximum number of users of an account.
 pub const USERS_MAX: usize = 1000;
 
-/// Version of a new account: what `account/create.lua` writes.
+/// Version of a new account, as written by `account/create.lua`.
 const BORN: AccountVersion = AccountVersion {
     generation: 1,
     version: 1,

@@ -22,7 +22,7 @@ const DELIVERY_BYTES: u64 = 250;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RealmUsage {
     used: [u64; Budget::ALL.len()],
-    /// Average length of an audit line that the account caused, without what [`Budget::AuditText`] counts.
+    /// Average length of an audit line that the account caused, without the text that [`Budget::AuditText`] counts.
     line_bytes: u64,
     /// Bytes of text in agents' rows and transactions, which no budget counts.
     kept_text: u64,
@@ -62,7 +62,7 @@ const fn bytes_of(budget: Budget) -> u64 {
     }
 }
 
-/// Fields of the account's record that count what it has in a mode.
+/// Fields of the account's record that count its records in a mode.
 const FIELDS: [ModeField; 9] = [
     ModeField::ClosedWallets,
     ModeField::TextBytes,

@@ -43,7 +43,7 @@ pub struct AgentSummary {
     pub spend_limit: Option<Nanos>,
     /// The money that its wallet has spent today.
     pub wallet_day: Nanos,
-    /// Whether it has a wallet row or a policy. An agent may also consist of keys alone.
+    /// True if it has a wallet row or a policy. An agent may also consist of keys alone.
     has_record: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct Survey {
     pub frozen_since: HashMap<String, u64>,
     /// Count of agents with a wallet row.
     pub rows: u64,
-    /// Whether some agents were not read.
+    /// True if some agents were not read.
     pub partial: bool,
     /// The account's tracked spend of the month, open holds included, at the moment at which the agents were read.
     /// `None` if they are more than [`AT_ONE_MOMENT`]: those are read one part after the other.

@@ -1,5 +1,5 @@
 //! The id of the archive to which entries of this store have gone, in the store's own record. Without it, an empty
-//! mount point would be taken for a new archive, and what is written there would be missing in the real one.
+//! mount point would be taken for a new archive, and segments written there would be missing in the real one.
 
 use crate::keys::STORE;
 use crate::sanity::NO_EPOCH;

@@ -46,7 +46,7 @@ struct BatchSealed {
     extent: Extent,
     /// Count of entries that this call sealed.
     added: u64,
-    /// Whether the next line can only be sealed by a later release.
+    /// True if the next line can only be sealed by a later release.
     is_last: bool,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Chain<'a> {
         &self.realm
     }
 
-    /// Reads how far the chain is archived, sealed and written.
+    /// Reads the ends of the archived, the sealed and the written part of the chain.
     pub async fn extent(&self) -> Result<Extent, StoreError> {
         let (extent, last) = self.read_extent().await?;
         last.map(|last| to_hash(&last)).transpose()?;

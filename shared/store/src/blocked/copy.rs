@@ -154,7 +154,7 @@ impl BlockedCopy {
     }
 }
 
-/// Logs which ranges the store lost, and how to block them again.
+/// Logs the ranges that the store lost, and the command that blocks them again.
 fn log_lost_ranges(lost: &BTreeSet<IpNet>) {
     let named = lost.iter().take(NAMED_MAX).map(ToString::to_string);
     tracing::error!(

@@ -85,7 +85,7 @@ pub struct Hold {
     pub estimate: Nanos,
     /// Day and month that were charged.
     pub period: Period,
-    /// Whether the caller named the run; only named runs have records.
+    /// True if the caller named the run; only named runs have records.
     pub run_named: bool,
     /// Snapshot of the checks, parsed by [`RecordedCheck`](domain::entry::RecordedCheck).
     pub checks: String,

@@ -12,7 +12,7 @@ use domain::money::Nanos;
 use domain::spend_cap::{SpendSnapshot, WalletSnapshot};
 
 script! {
-    /// Reads what a call or a spend would be checked against.
+    /// Reads the limits and counters that a call or a spend would be checked against.
     pub static SNAPSHOT = "snapshot",
     kind: Timed,
     source: [PERIOD, AGENT_EXISTS, LIVE_RUNS, include_str!("snapshot.lua")],
@@ -48,9 +48,9 @@ pub struct CallSnapshot {
     pub at_ms: u64,
     /// Name of the account's plan.
     pub plan: String,
-    /// Whether the agent exists (decision D22).
+    /// True if the agent exists (decision D22).
     pub agent_exists: bool,
-    /// Whether the agent has a key for the provider.
+    /// True if the agent has a key for the provider.
     pub has_provider_key: bool,
     /// State of the virtual key, if one was named.
     pub key: Option<KeySnapshot>,
@@ -66,7 +66,7 @@ pub struct CallSnapshot {
 pub struct Records {
     /// Number of runs whose records have not ended.
     pub runs: u64,
-    /// Whether the named run has a record; also true if none is named.
+    /// True if the named run has a record; also true if none is named.
     pub run_is_known: bool,
     /// Count of intents in the store.
     pub intents: u64,

@@ -1,4 +1,4 @@
-//! The address of the store (`store.url`): its forms, and what is shown of it.
+//! The address of the store (`store.url`): its forms, and the part that may be shown.
 
 use crate::error::StoreError;
 use redis::IntoConnectionInfo;
@@ -8,8 +8,8 @@ const MALFORMED: &str = "store.url must be redis://HOST:PORT, rediss://HOST:PORT
      redis-cluster://HOST:PORT,HOST:PORT,…";
 /// Error for a database by number. Backups and restores of one are not marked, and a cluster has none.
 const OTHER_DATABASE: &str = "store.url names a database; the ledger is in database 0 of a server of its own";
-/// Error for what stands behind `?` or `#`: the library passes over names that it does not know, and over the check of
-/// certificates with `#insecure`.
+/// Error for an address with a part behind `?` or `#`: the library passes over names that it does not know, and over
+/// the check of certificates with `#insecure`.
 const OPTIONS: &str = "store.url has options after ? or # that are not known: there is ?protocol=resp3, and with \
      redis+unix:// also user=NAME and pass=PASSWORD";
 /// Scheme of addresses with TLS.

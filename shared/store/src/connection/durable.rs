@@ -59,7 +59,7 @@ pub(super) struct ConfirmedWrites {
 #[derive(Clone)]
 struct KnownServer {
     at: Instant,
-    /// Whether a confirmation has failed since.
+    /// True if a confirmation has failed since.
     stale: bool,
     confirmation: Result<Confirmation, String>,
     /// When the server last had a replica, connected or listed by the cluster, if known.
@@ -94,7 +94,7 @@ enum SendOutcome {
 /// One attempt to send a change.
 struct SendAttempt<'a> {
     change: &'a MoneyCommand<'a>,
-    /// Whether the change may have reached a server that did not refuse it.
+    /// True if the change may have reached a server that did not refuse it.
     sent: AtomicBool,
 }
 
@@ -192,7 +192,7 @@ impl ConfirmedWrites {
         }
         let only_reads = attempt.change.only_reads;
         match reply.fence.as_ref().and_then(redirection) {
-            // A redirected fence does not confirm what was read here.
+            // A redirected fence does not confirm the state that was read here.
             Some(error) if only_reads && is_ask(&error) => Err(not_here()),
             Some(error) if only_reads => Err(error),
             _ => Ok(SendOutcome::Replied(reply)),
@@ -225,7 +225,7 @@ impl ConfirmedWrites {
         }))
     }
 
-    /// Returns how the server at `address` confirms changes; queries it unless that is known recently.
+    /// Returns the durability that the server at `address` offers; queries it unless the last reply is recent.
     async fn confirmation_on(
         &self,
         address: &Address,
@@ -241,7 +241,7 @@ impl ConfirmedWrites {
         Ok(self.remember(address, &offer))
     }
 
-    /// Queries what the server offers.
+    /// Queries the durability that the server offers.
     async fn offer_of(&self, address: &Address, connection: &mut Dedicated) -> RedisResult<Offer> {
         let (info, config) = offer_queries();
         let mut queries = Pipeline::new();
@@ -276,8 +276,8 @@ impl ConfirmedWrites {
         })
     }
 
-    /// Records what a server offers. A replica that followed recently is still expected, since it may take over; in the
-    /// first query the server reports whether there was one.
+    /// Records the durability that a server offers. A replica that followed recently is still expected, since it may
+    /// take over; in the first query the server reports whether there was one.
     fn remember(&self, address: &Address, offer: &Offer) -> Result<Confirmation, String> {
         let at = Instant::now();
         self.with_servers(|servers| {
@@ -352,7 +352,7 @@ impl SendAttempt<'_> {
 pub(super) struct MoneyCommand<'a> {
     pub(super) command: &'a Cmd,
     pub(super) key: &'a str,
-    /// Whether it only reads, so that it may run twice.
+    /// True if it only reads, so that it may run twice.
     pub(super) only_reads: bool,
 }
 

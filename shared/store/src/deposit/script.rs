@@ -61,7 +61,7 @@ pub struct NewDeposit<'a> {
     pub record_life: Option<Duration>,
     /// The wallet; its account and mode are those of the scope.
     pub wallet: &'a WalletPlace,
-    /// Whether the wallet was read as closed, which is final. The deposit is then refused.
+    /// True if the wallet was read as closed, which is final. The deposit is then refused.
     pub closed: bool,
     /// Credited to the wallet on arrival.
     pub amount: Nanos,
@@ -86,7 +86,7 @@ pub enum DepositMade {
     Done {
         /// As stored.
         deposit: Deposit,
-        /// Whether the deposit existed before.
+        /// True if the deposit existed before.
         again: bool,
     },
     /// Refused; the record contains the refusal.

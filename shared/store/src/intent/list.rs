@@ -15,7 +15,7 @@ pub struct IntentPage {
     pub records: Vec<IntentRecord>,
     /// Length of the whole list.
     pub total: u64,
-    /// Whether the list continues.
+    /// True if the list continues.
     pub goes_on: bool,
 }
 

@@ -7,7 +7,7 @@ use crate::page::records;
 use crate::{Store, StoreError};
 use std::collections::HashMap;
 
-/// Whether intents are read with their texts, `request` and `note`.
+/// Extent of the intents that are read: with or without their texts, `request` and `note`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntentTexts {
     /// The whole record.

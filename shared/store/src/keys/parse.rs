@@ -12,7 +12,7 @@ use domain::names::{is_agent_id, is_run_id};
 use domain::number::Number;
 use domain::rate::Rate;
 
-/// A parsed key: what `ledger check` reads by its name. `Other` is any other name that `keys` gives.
+/// A parsed key: a record that `ledger check` reads by its name. `Other` is any other name that `keys` gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key<'a> {
     /// A key outside the buckets.

@@ -30,7 +30,7 @@ domain::words! {
         LoginNamed = "login-named",
         /// Different passwords that were right in sign-ins that name no account, by e-mail.
         RightPasswords = "right-passwords",
-        /// Whether such a password is counted already, by e-mail and password hash.
+        /// Mark that a right password was counted, by e-mail and password hash.
         RightPassword = "right-password",
         /// Sign-ins, by the client's address.
         LoginAddress = "login-address",

@@ -261,7 +261,7 @@ pub async fn delete(
     }
 }
 
-/// Returns how the audit log shows a field.
+/// Returns a field as the audit log shows it.
 fn form(field: &'static str) -> ShownField {
     match field {
         "agent" => ShownField::Text("agentId"),

@@ -5,7 +5,7 @@ use domain::money::Nanos;
 /// The limits of a policy whose thresholds are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WatchedLimits {
-    /// Whether Cap is enabled: a policy that denies everything has no thresholds.
+    /// True if Cap is enabled: a policy that denies everything has no thresholds.
     pub is_enabled: bool,
     /// `maxSpendPerDay`
     pub day: Option<Nanos>,

@@ -1,7 +1,7 @@
 //! Price tables on their way from the edges that charge by them to the archive (decision D48). The twin of `keep.lua`,
 //! `offered.lua` and `read.lua`.
 //!
-//! The credentials of an edge write any field, so readers bound what they read.
+//! The credentials of an edge write any field, so readers bound the length of a field.
 
 use crate::script::names::Inputs as _;
 use crate::script::script;

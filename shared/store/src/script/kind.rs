@@ -1,6 +1,6 @@
-//! The kinds of scripts: how a source begins, and what a script is sent besides its own keys and arguments.
+//! The kinds of scripts: the start of their source, and the inputs that each gets besides its own keys and arguments.
 
-/// The store's clock, and its bound: how far it may be from the calling process's.
+/// The store's clock, and its largest permitted difference from the calling process's.
 const CLOCK: &str = concat!(include_str!("clock.lua"), include_str!("clock_bound.lua"));
 /// Start and end of a change; includes the clock.
 const CHANGE: &str = concat!(

@@ -12,8 +12,9 @@ const MONEY_WORDS: [&str; 4] = [
     "'claimed', 'fp'",
     "'pending', format('-%s', ",
 ];
-/// Every script whose reply waits for what `store.durability` says: scripts that move money; that create a record whose
-/// id or secret the caller receives; or whose record belongs to no account, so that no version would reveal its loss.
+/// Every script whose reply waits for the confirmation of `store.durability`: scripts that move money; that create a
+/// record whose id or secret the caller receives; or whose record belongs to no account, so that no version would
+/// reveal its loss.
 const CONFIRMED: [&str; 27] = [
     "account_add_user",
     "account_create",
@@ -121,7 +122,7 @@ fn starts_with_a_text(text: &str) -> bool {
         || (OF_TEXTS.contains(&name) && text[name.len()..].starts_with('['))
 }
 
-/// Returns a place where `..` joins what may be a number.
+/// Returns a place where `..` joins a value that may be a number.
 fn joins_a_number(code: &str) -> Option<String> {
     let around = |at: usize| code[at.saturating_sub(30)..(at + 30).min(code.len())].to_owned();
     let mut places = code.match_indices("..").map(|(at, _)| at);
@@ -130,7 +131,7 @@ fn joins_a_number(code: &str) -> Option<String> {
         .map(around)
 }
 
-/// Returns a line that assigns what may be a number to a name in `_text` or `_field`.
+/// Returns a line that assigns a value that may be a number to a name in `_text` or `_field`.
 fn text_that_is_none(code: &str) -> Option<String> {
     let statements = code
         .replace(",\n  ", ", ")

@@ -179,11 +179,11 @@ pub struct SessionOpening<'a> {
     pub old: &'a StoredUser,
     /// The new user record: unchanged, or with a new password or a used code.
     pub new: &'a User,
-    /// Whether the user's other sessions end.
+    /// True if the user's other sessions end.
     pub ends_others: bool,
     /// Hash of the reset token that this uses up.
     pub reset: Option<&'a str>,
-    /// Whether it counts as a login.
+    /// True if it counts as a login.
     pub is_login: bool,
     /// Event type in the audit log.
     pub kind: &'a str,

@@ -18,7 +18,7 @@ use crate::script::change::VERSION_STEP;
 /// change is still detected.
 const CALLS_MAX: u64 = VERSION_STEP / 2;
 
-/// Whether an account has all acknowledged changes.
+/// Completeness of an account's acknowledged changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completeness {
     /// Complete, as far as known.
@@ -27,7 +27,7 @@ pub enum Completeness {
     Lost {
         /// Generation that `store accept` will increment.
         generation: u64,
-        /// Whether the witness has recorded the loss. False without a cluster.
+        /// True if the witness has recorded the loss. False without a cluster.
         is_witnessed: bool,
     },
 }

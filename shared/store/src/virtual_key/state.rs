@@ -7,7 +7,7 @@ use crate::{Store, StoreError};
 /// Activity and rate count of a virtual key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyState {
-    /// Whether it is not revoked.
+    /// False once it is revoked.
     pub is_active: bool,
     /// Requests in its window; 0 if none is open.
     pub requests: u64,

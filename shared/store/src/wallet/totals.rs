@@ -20,7 +20,7 @@ pub struct WalletTotals {
     pub pending: NanosSum,
     /// Count of wallets.
     pub wallets: u64,
-    /// Whether there are more than [`WALLETS_MAX`], which are not summed.
+    /// True if there are more than [`WALLETS_MAX`], which are not summed.
     pub partial: bool,
 }
 

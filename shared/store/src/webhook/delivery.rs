@@ -48,7 +48,7 @@ pub struct Attempt {
     /// The start of the answer as one printable line, at most 256 bytes. Kept only for the last attempt.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub excerpt: Option<String>,
-    /// Whether a redelivery was requested after this attempt: the attempts are then counted again from the next one on.
+    /// True if a redelivery was requested after this attempt: the attempts are then counted again from the next one on.
     #[serde(rename = "r", default, skip_serializing_if = "std::ops::Not::not")]
     pub redelivery_requested: bool,
 }

@@ -10,7 +10,7 @@
 pub struct BuiltIn {
     /// Name in the audit log.
     pub name: &'static str,
-    /// Whether it is a phrase of words; otherwise it is matched letter by letter.
+    /// True for a phrase of words; otherwise it is matched letter by letter.
     phrase: bool,
     pattern: &'static str,
 }

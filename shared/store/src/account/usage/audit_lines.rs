@@ -45,7 +45,7 @@ fn parts(all: u64) -> impl Iterator<Item = (u64, u64)> {
     })
 }
 
-/// The average length of the account's own lines, without what is counted of them as text.
+/// Average length of the account's own lines, without the part that is counted as text.
 fn average(lines: &[Vec<u8>]) -> u64 {
     let own = lines.iter().map(|line| (number(line), line));
     let own = own.filter(|(seq, line)| !is_arrival(*seq, line));

@@ -1,5 +1,5 @@
 //! Reads live entries by their numbers, without their hashes: for lists and sums of calls, which prove nothing. Lists
-//! read the hashes of what they show.
+//! read the hashes of the entries that they show.
 
 use super::{Chain, to_hash};
 use crate::StoreError;
@@ -53,7 +53,7 @@ impl Chain<'_> {
         Ok(Some((hashes?, archived)))
     }
 
-    /// Reads what a list has for these ascending numbers, all behind the `archived` ones; `None` if entries were
+    /// Reads the elements of a list at these ascending numbers, all behind the `archived` ones; `None` if entries were
     /// archived meanwhile.
     async fn items_of(
         &self,

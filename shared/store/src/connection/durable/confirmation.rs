@@ -99,7 +99,7 @@ impl Confirmation {
     }
 }
 
-/// Returns the queries for what a server offers.
+/// Returns the queries for the durability that a server offers.
 pub(super) fn offer_queries() -> (Cmd, Cmd) {
     let (mut info, mut config) = (redis::cmd("INFO"), redis::cmd("CONFIG"));
     info.arg(["server", "persistence", "replication", "stats"].as_slice());

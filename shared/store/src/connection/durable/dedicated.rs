@@ -60,7 +60,6 @@ pub(super) struct Dedicated {
     server: Arc<DedicatedServer>,
     connection: Option<MultiplexedConnection>,
     generation: u64,
-    /// Whether replies are outstanding.
     awaits_replies: bool,
 }
 

@@ -22,7 +22,7 @@ impl Store {
         DurabilityStatus::from_offers(configured, offers)
     }
 
-    /// Queries all servers for what they offer.
+    /// Queries the durability that each server offers.
     pub async fn offers(&self) -> Result<Vec<Offer>, StoreError> {
         let (info, config) = offer_queries();
         let nodes = self.nodes().await?;

@@ -26,7 +26,7 @@ pub enum Cancelled {
     Done {
         /// As stored, cancelled.
         deposit: Deposit,
-        /// Whether it was cancelled before.
+        /// True if it was cancelled before.
         again: bool,
     },
     /// The deposit does not exist.

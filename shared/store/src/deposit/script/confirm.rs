@@ -36,7 +36,7 @@ pub enum DepositConfirmed {
     Done {
         /// As stored, confirmed.
         deposit: Deposit,
-        /// Whether the deposit was confirmed before.
+        /// True if the deposit was confirmed before.
         again: bool,
     },
     /// A request with this id was made before; its record contains the outcome.

@@ -156,8 +156,8 @@ pub async fn decide(
     }
 }
 
-/// Returns what a payee's account receives of the decision, if it is not the payer's: the money of a release, and the
-/// intent of a payee that decides.
+/// Returns the consequences for the payee's account, if it is not the payer's: the money of a release, and the intent
+/// of a payee that decides.
 fn transit_of_decision(
     requester: &Requester<'_>,
     escrow: &Escrow,
