@@ -1,6 +1,6 @@
 //! `tollgate-admin account`: the tenants and their plans.
 
-use super::context::{CommandContext, CommandKind};
+use super::context::CommandContext;
 use super::table::{plain, table};
 use super::user::new_user;
 use super::{password, value};
@@ -63,14 +63,6 @@ pub(super) enum AccountCommand {
 }
 
 impl AccountCommand {
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        match self {
-            Self::List | Self::Show { .. } => CommandKind::Read,
-            Self::Create { .. } | Self::SetPlan { .. } => CommandKind::Change,
-        }
-    }
-
     pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Create {

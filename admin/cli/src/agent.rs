@@ -1,6 +1,6 @@
 //! `tollgate-admin agent`: the operator's freeze (decision D22).
 
-use super::context::{CommandContext, CommandKind};
+use super::context::CommandContext;
 use super::value;
 use crate::failure::CommandFailure;
 use crate::report::Report;
@@ -34,13 +34,6 @@ pub(super) struct AgentArgs {
 }
 
 impl AgentCommand {
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        match self {
-            Self::Freeze(_) | Self::Unfreeze(_) => CommandKind::Change,
-        }
-    }
-
     pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         let (target, freeze, status) = match self {
             Self::Freeze(target) => (target, Freeze::By(FrozenBy::Operator), "frozen"),

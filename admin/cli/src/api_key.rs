@@ -1,6 +1,6 @@
 //! `tollgate-admin api-key`: keys of the management API (decision D8).
 
-use super::context::{CommandContext, CommandKind};
+use super::context::CommandContext;
 use super::value;
 use crate::closed_stdout;
 use crate::failure::CommandFailure;
@@ -79,14 +79,6 @@ enum Prefix {
 }
 
 impl ApiKeyCommand {
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        match self {
-            Self::List { .. } => CommandKind::Read,
-            Self::Create(_) | Self::Revoke { .. } => CommandKind::Change,
-        }
-    }
-
     pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Create(create) => create.run(context).await,

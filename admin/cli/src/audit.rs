@@ -64,20 +64,11 @@ impl AuditCommand {
         matches!(self, Self::Export(export) if export.writes_to_stdout())
     }
 
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        match self {
-            Self::Verify(_) | Self::Export(_) | Self::Recompute(_) | Self::Key => CommandKind::Read,
-            Self::Manifests(_) => CommandKind::Change,
-        }
-    }
-
     /// Opens the store if it is needed: an export can be verified without it.
-    pub(super) async fn run(self, settings: Settings) -> Result<Report, CommandFailure> {
-        let kind = self.kind();
+    pub(super) async fn run(self, settings: Settings, kind: CommandKind) -> Result<Report, CommandFailure> {
         let open = |settings| CommandContext::open(settings, kind);
         match self {
-            Self::Verify(verify) => verify.run(settings).await.map_err(CommandFailure::of_check),
+            Self::Verify(verify) => verify.run(settings, kind).await.map_err(CommandFailure::of_check),
             Self::Export(export) => export.run(&open(settings).await?).await,
             Self::Recompute(recompute) => recompute.run(&open(settings).await?).await,
             Self::Manifests(manifests) => manifests.run(&open(settings).await?).await,

@@ -150,7 +150,7 @@ fn read_text(option: &str, path: &PathBuf) -> Result<String, CommandFailure> {
 }
 
 impl BenchArgs {
-    pub(super) async fn run(self, settings: Settings) -> Result<Report, CommandFailure> {
+    pub(super) async fn run(self, settings: Settings, kind: CommandKind) -> Result<Report, CommandFailure> {
         let plan = self.plan()?;
         plan.check()?;
         let cost = plan.cost_at_most(&settings.prices()?);
@@ -166,7 +166,7 @@ impl BenchArgs {
         let stop = Arc::new(AtomicBool::new(false));
         tokio::spawn(stop_on_signal(Arc::clone(&stop)));
         match (&self.account, &self.keys_file) {
-            (Some(account), _) => self.with_account(account, plan, settings, &stop).await,
+            (Some(account), _) => self.with_account(account, plan, settings, kind, &stop).await,
             (None, Some(file)) => {
                 let text = read_text("--keys-file", file)?;
                 self.with_keys(&text, plan, settings, &stop).await
@@ -217,6 +217,7 @@ impl BenchArgs {
         account: &str,
         plan: LoadPlan,
         settings: Settings,
+        kind: CommandKind,
         stop: &Arc<AtomicBool>,
     ) -> Result<Report, CommandFailure> {
         let provider_key: SecretString = match &self.provider_key_file {
@@ -224,7 +225,7 @@ impl BenchArgs {
             Some(path) => read_text("--provider-key-file", path)?.trim().into(),
         };
         let (keyring, plans) = (settings.keyring()?, settings.plans()?);
-        let context = CommandContext::open(settings, CommandKind::Change).await?;
+        let context = CommandContext::open(settings, kind).await?;
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let provisioner = Provisioner {
             store: &context.store,

@@ -9,10 +9,10 @@ use store::command_rights::Program;
 use store::sanity::{self, StoreRecord};
 use tokio::runtime::{Builder, Runtime};
 
-/// Kind of a command: whether a restored store allows it before the operator has accepted the store.
+/// Effect of a command on the store. A restored store allows changes only after the operator has accepted it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandKind {
-    /// Only reads and checks. May seal entries that the trail already has.
+    /// Only reads and checks, or needs no store. May seal entries that the trail already has.
     Read,
     /// Accepts the store.
     Accept,

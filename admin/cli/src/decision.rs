@@ -1,6 +1,6 @@
 //! `tollgate-admin decision`: one decision of a call with everything that is recorded of it.
 
-use super::context::{CommandContext, CommandKind};
+use super::context::CommandContext;
 use super::value;
 use crate::document::document;
 use crate::failure::CommandFailure;
@@ -42,13 +42,6 @@ enum RecordLocation {
 }
 
 impl DecisionCommand {
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        match self {
-            Self::Show { .. } => CommandKind::Read,
-        }
-    }
-
     pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         let Self::Show { id, account, mode } = self;
         let accounts = match account {

@@ -1,6 +1,6 @@
 //! `tollgate-admin deposit`: money that the operator brings in (decision D17).
 
-use super::context::{CommandContext, CommandKind};
+use super::context::CommandContext;
 use super::value;
 use crate::document::document;
 use crate::failure::CommandFailure;
@@ -85,11 +85,6 @@ struct DepositName {
 }
 
 impl DepositCommand {
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        CommandKind::Change
-    }
-
     pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match (self.end, self.make) {
             (Some(DepositEnd::Confirm { name, amount }), _) => name.confirm(context, amount).await,

@@ -1,6 +1,6 @@
 //! `tollgate-admin escrow`: show an escrow, and end its dispute (decision D27).
 
-use super::context::{CommandContext, CommandKind};
+use super::context::CommandContext;
 use super::table::table;
 use crate::document::document;
 use crate::failure::CommandFailure;
@@ -48,14 +48,6 @@ enum To {
 }
 
 impl EscrowCommand {
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        match self {
-            Self::Show(_) => CommandKind::Read,
-            Self::Resolve(_) => CommandKind::Change,
-        }
-    }
-
     pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Show(target) => Ok(show(&target.find(context).await?)),

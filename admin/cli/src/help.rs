@@ -8,7 +8,8 @@ mod people;
 mod proof;
 mod setup;
 
-use clap::Command;
+use crate::context::CommandKind;
+use clap::{ArgMatches, Command};
 use std::fmt::Write as _;
 
 /// Help texts of one command in addition to its options.
@@ -17,7 +18,9 @@ pub(super) struct HelpPage {
     pub path: &'static str,
     /// Its purpose, in one paragraph.
     pub about: &'static str,
-    /// Its changes, and where they are recorded.
+    /// Its effect, which decides the check of the store before it runs; `changes` says the same to people.
+    pub kind: CommandKind,
+    /// Its changes, and where they are recorded. Begins with "nothing" or "files" if `kind` is [`CommandKind::Read`].
     pub changes: &'static str,
     /// Command lines with plausible values.
     pub examples: &'static [&'static str],
@@ -63,13 +66,24 @@ pub(super) fn with_help(command: Command) -> Command {
     command.help_template(template).after_help(FIRST_STEPS)
 }
 
+/// Returns the kind of the command that was parsed. Tests ensure that each has a page; without one it would be checked
+/// most strictly.
+pub(super) fn kind_of(matches: &ArgMatches) -> CommandKind {
+    let words = std::iter::successors(matches.subcommand(), |(_, matches)| matches.subcommand());
+    let path: Vec<&str> = words.map(|(name, _)| name).collect();
+    page(&path.join(" ")).map_or(CommandKind::Change, |page| page.kind)
+}
+
+fn page(path: &str) -> Option<&'static HelpPage> {
+    PAGES.iter().copied().flatten().find(|page| page.path == path)
+}
+
 /// Adds its page to each command below `command`, whose words are `path`.
 fn described(command: Command, path: &str) -> Command {
     command.mut_subcommands(|sub| {
         let path = format!("{path} {}", sub.get_name());
         let path = path.trim_start();
-        let page = PAGES.iter().copied().flatten().find(|page| page.path == path);
-        let sub = match page {
+        let sub = match page(path) {
             Some(page) => page.lay_over(sub),
             None => sub,
         };
@@ -168,12 +182,27 @@ mod tests {
                 "{}",
                 page.path
             );
+            let changes_nothing = page.changes.starts_with("nothing") || page.changes.starts_with("files ");
+            assert_eq!(changes_nothing, page.kind == CommandKind::Read, "{}", page.path);
             assert!(
                 !page.examples.is_empty() && !page.refused.is_empty(),
                 "{}",
                 page.path
             );
         }
+    }
+
+    #[test]
+    fn a_parsed_command_has_the_kind_of_its_page() {
+        let kind = |line: &str| kind_of(&command().try_get_matches_from(line.split(' ')).unwrap());
+        assert_eq!(kind("tollgate-admin store init"), CommandKind::Change);
+        assert_eq!(kind("tollgate-admin store check --json"), CommandKind::Read);
+        assert_eq!(kind("tollgate-admin store accept"), CommandKind::Accept);
+        assert_eq!(
+            kind("tollgate-admin deposit cancel --reference r"),
+            CommandKind::Change
+        );
+        assert_eq!(kind("tollgate-admin audit key"), CommandKind::Read);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `tollgate-admin holds`: charges of calls that were never settled, and their correction.
 
-use super::context::{CommandContext, CommandKind};
+use super::context::CommandContext;
 use super::value;
 use crate::document::{JsonObject, document};
 use crate::failure::CommandFailure;
@@ -60,14 +60,6 @@ pub(super) struct HoldArgs {
 }
 
 impl HoldsCommand {
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        match self {
-            Self::List { .. } => CommandKind::Read,
-            Self::Settle { .. } | Self::Release(_) => CommandKind::Change,
-        }
-    }
-
     pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::List { account, limit } => list(context, account.as_deref(), limit).await,

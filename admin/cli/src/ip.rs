@@ -1,6 +1,6 @@
 //! `tollgate-admin ip`: the addresses that both servers refuse (decision D11).
 
-use super::context::{CommandContext, CommandKind};
+use super::context::CommandContext;
 use super::table::table;
 use super::value;
 use crate::failure::CommandFailure;
@@ -43,14 +43,6 @@ pub(super) struct Block {
 }
 
 impl IpCommand {
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        match self {
-            Self::List => CommandKind::Read,
-            Self::Block(_) | Self::Unblock { .. } => CommandKind::Change,
-        }
-    }
-
     pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Block(block) => block.run(context).await,

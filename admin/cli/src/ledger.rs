@@ -33,15 +33,8 @@ pub(super) enum LedgerCommand {
 }
 
 impl LedgerCommand {
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        match self {
-            Self::Check { .. } => CommandKind::Read,
-        }
-    }
-
-    pub(super) async fn run(self, settings: Settings) -> Result<Report, CommandFailure> {
-        let context = CommandContext::open(settings, self.kind()).await?;
+    pub(super) async fn run(self, settings: Settings, kind: CommandKind) -> Result<Report, CommandFailure> {
+        let context = CommandContext::open(settings, kind).await?;
         let Self::Check { account, trail } = self;
         if let Some(id) = &account {
             context.account(id).await?;

@@ -38,7 +38,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use context::{CommandContext, CommandKind};
 use failure::CommandFailure;
 use report::Report;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Position of the common options: after a command's own.
@@ -125,28 +125,6 @@ enum Operate {
     Audit(audit::AuditCommand),
 }
 
-impl Operate {
-    /// Returns whether the command reads or changes.
-    const fn kind(&self) -> CommandKind {
-        match self {
-            Self::Account(command) => command.kind(),
-            Self::User(command) => command.kind(),
-            Self::ApiKey(command) => command.kind(),
-            Self::Ip(command) => command.kind(),
-            Self::Agent(command) => command.kind(),
-            Self::Deposit(command) => command.kind(),
-            Self::Keys(command) => command.kind(),
-            Self::Prices(command) => command.kind(),
-            Self::Store(command) => command.kind(),
-            Self::Escrow(command) => command.kind(),
-            Self::Holds(command) => command.kind(),
-            Self::Decision(command) => command.kind(),
-            Self::Ledger(command) => command.kind(),
-            Self::Audit(command) => command.kind(),
-        }
-    }
-}
-
 /// Returns the whole command line: for parsing, completion and documentation.
 pub fn command() -> clap::Command {
     help::with_help(Cli::command())
@@ -155,8 +133,9 @@ pub fn command() -> clap::Command {
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
     let parsed = command().try_get_matches();
-    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => cli,
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, help::kind_of(&matches))));
+    let (cli, kind) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return report::usage(&error),
     };
     if let Err(error) = telemetry::file_size_limit::fail_writes() {
@@ -167,13 +146,20 @@ pub fn run() -> ExitCode {
         Ok(logs) => logs,
         Err(error) => return CommandFailure::from(error).print(cli.json),
     };
-    match execute(cli.command, cli.config.as_deref(), cli.json) {
-        Ok(report) => report.print(cli.json),
-        Err(failure) => failure.print(cli.json),
+    let json = cli.json;
+    match execute(cli, kind) {
+        Ok(report) => report.print(json),
+        Err(failure) => failure.print(json),
     }
 }
 
-fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report, CommandFailure> {
+fn execute(cli: Cli, kind: CommandKind) -> Result<Report, CommandFailure> {
+    let Cli {
+        config,
+        json,
+        command,
+    } = cli;
+    let config = config.as_deref();
     let settings = || settings::load(config).map_err(CommandFailure::from);
     match command {
         Command::Completions(completions) => Ok(completions.run(self::command())),
@@ -189,44 +175,46 @@ fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report
             served.map(|()| Report::silent())
         }
         Command::Health(health) => context::command_runtime()?.block_on(health.run(&settings()?)),
-        Command::Bench(args) => context::server_runtime()?.block_on(args.run(settings()?)),
+        Command::Bench(args) => context::server_runtime()?.block_on(args.run(settings()?, kind)),
         Command::Operate(Operate::Audit(command)) if json && command.writes_to_stdout() => Err(
             CommandFailure::usage("--json needs --out: without it the export itself goes to standard output"),
         ),
         Command::Operate(command) => {
             let settings = settings()?;
             let address = settings.store.clone();
-            let done = context::command_runtime()?.block_on(operate(command, settings));
+            let done = context::command_runtime()?.block_on(operate(command, settings, kind));
             done.map_err(|failure| failure.with_address(&address, config))
         }
     }
 }
 
-async fn operate(command: Operate, settings: settings::Settings) -> Result<Report, CommandFailure> {
-    let command = match command {
-        // The only command that works on a store without a ledger.
-        Operate::Store(store::StoreCommand::Init) => return store::init(&settings).await,
-        // An export can be verified without a store.
-        Operate::Audit(command) => return command.run(settings).await,
-        Operate::Ledger(command) => return command.run(settings).await.map_err(CommandFailure::of_check),
-        command => command,
-    };
-    let context = CommandContext::open(settings, command.kind()).await?;
+async fn operate(
+    command: Operate,
+    settings: settings::Settings,
+    kind: CommandKind,
+) -> Result<Report, CommandFailure> {
+    let open = |settings| CommandContext::open(settings, kind);
     match command {
-        Operate::Audit(command) => command.run(context.settings).await,
-        Operate::Account(command) => command.run(&context).await,
-        Operate::User(command) => command.run(&context).await,
-        Operate::ApiKey(command) => command.run(&context).await,
-        Operate::Ip(command) => command.run(&context).await,
-        Operate::Agent(command) => command.run(&context).await,
-        Operate::Deposit(command) => command.run(&context).await,
-        Operate::Keys(command) => command.run(&context).await,
-        Operate::Prices(command) => command.run(&context).await,
-        Operate::Store(command) => command.run(&context).await,
-        Operate::Escrow(command) => command.run(&context).await,
-        Operate::Holds(command) => command.run(&context).await,
-        Operate::Decision(command) => command.run(&context).await,
-        Operate::Ledger(command) => command.run(context.settings).await,
+        // The only command that works on a store without a ledger.
+        Operate::Store(store::StoreCommand::Init) => store::init(&settings).await,
+        // An export can be verified without a store.
+        Operate::Audit(command) => command.run(settings, kind).await,
+        Operate::Ledger(command) => command
+            .run(settings, kind)
+            .await
+            .map_err(CommandFailure::of_check),
+        Operate::Account(command) => command.run(&open(settings).await?).await,
+        Operate::User(command) => command.run(&open(settings).await?).await,
+        Operate::ApiKey(command) => command.run(&open(settings).await?).await,
+        Operate::Ip(command) => command.run(&open(settings).await?).await,
+        Operate::Agent(command) => command.run(&open(settings).await?).await,
+        Operate::Deposit(command) => command.run(&open(settings).await?).await,
+        Operate::Keys(command) => command.run(&open(settings).await?).await,
+        Operate::Prices(command) => command.run(&open(settings).await?).await,
+        Operate::Store(command) => command.run(&open(settings).await?).await,
+        Operate::Escrow(command) => command.run(&open(settings).await?).await,
+        Operate::Holds(command) => command.run(&open(settings).await?).await,
+        Operate::Decision(command) => command.run(&open(settings).await?).await,
     }
 }
 

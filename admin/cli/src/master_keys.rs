@@ -4,7 +4,7 @@
 mod factors;
 
 use super::audit;
-use super::context::{CommandContext, CommandKind};
+use super::context::CommandContext;
 use crate::failure::CommandFailure;
 use crate::report::Report;
 use clap::Subcommand;
@@ -43,13 +43,6 @@ struct RotationCounts {
 }
 
 impl KeysCommand {
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        match self {
-            Self::Rotate => CommandKind::Change,
-        }
-    }
-
     pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         let Self::Rotate = self;
         let keyring = context.settings.keyring()?;

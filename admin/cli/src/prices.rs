@@ -1,6 +1,6 @@
 //! `tollgate-admin prices`: the operator's imported prices, which take precedence over the file (decisions D32, D65).
 
-use super::context::{CommandContext, CommandKind};
+use super::context::CommandContext;
 use super::price_tables::PriceTables;
 use super::table::table as tabulated;
 use super::value;
@@ -53,14 +53,6 @@ pub(super) enum PricesCommand {
 }
 
 impl PricesCommand {
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        match self {
-            Self::Show { .. } | Self::Versions => CommandKind::Read,
-            Self::Import { .. } => CommandKind::Change,
-        }
-    }
-
     pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Import { file, provider } => import(context, &file, &provider).await,

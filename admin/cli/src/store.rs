@@ -1,6 +1,6 @@
 //! `tollgate-admin store`: the life of the ledger (decisions D47, D52).
 
-use super::context::{CommandContext, CommandKind, open_store};
+use super::context::{CommandContext, open_store};
 use super::{audit, value};
 use crate::failure::CommandFailure;
 use crate::report::Report;
@@ -65,15 +65,6 @@ pub(super) async fn init(settings: &Settings) -> Result<Report, CommandFailure> 
 }
 
 impl StoreCommand {
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        match self {
-            Self::Check => CommandKind::Read,
-            Self::Accept { .. } => CommandKind::Accept,
-            Self::Init => CommandKind::Change,
-        }
-    }
-
     pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Init => init(&context.settings).await,

@@ -5,7 +5,7 @@ mod change;
 mod help;
 
 use self::change::UserArgs;
-use super::context::{CommandContext, CommandKind};
+use super::context::CommandContext;
 use super::{password, value};
 use crate::failure::CommandFailure;
 use crate::report::Report;
@@ -104,19 +104,6 @@ impl From<RoleName> for Role {
 }
 
 impl UserCommand {
-    /// Returns whether the command reads or changes.
-    pub(super) const fn kind(&self) -> CommandKind {
-        match self {
-            Self::List { .. } => CommandKind::Read,
-            Self::Create { .. }
-            | Self::SetRole { .. }
-            | Self::ResetPassword { .. }
-            | Self::Remove { .. }
-            | Self::Unlock(_)
-            | Self::DisableTotp(_) => CommandKind::Change,
-        }
-    }
-
     pub(super) async fn run(self, context: &CommandContext) -> Result<Report, CommandFailure> {
         match self {
             Self::Create {

@@ -66,10 +66,10 @@ fn public_key(text: &str) -> Result<PublicKey, String> {
 }
 
 impl VerifyArgs {
-    pub(super) async fn run(self, settings: Settings) -> Result<Report, CommandFailure> {
+    pub(super) async fn run(self, settings: Settings, kind: CommandKind) -> Result<Report, CommandFailure> {
         let verdict = match &self.file {
-            None => self.online(settings).await?,
-            Some(file) => self.offline(file, settings).await?,
+            None => self.online(settings, kind).await?,
+            Some(file) => self.offline(file, settings, kind).await?,
         };
         let report = Report::new(verdict.text(), verdict.document());
         Ok(if !verdict.ok() {
@@ -81,8 +81,8 @@ impl VerifyArgs {
         })
     }
 
-    async fn online(&self, settings: Settings) -> Result<Verdict, CommandFailure> {
-        let context = CommandContext::open(settings, CommandKind::Read).await?;
+    async fn online(&self, settings: Settings, kind: CommandKind) -> Result<Verdict, CommandFailure> {
+        let context = CommandContext::open(settings, kind).await?;
         let archive = context.own_archive().await?;
         context.account(&self.trail_args.account).await?;
         let realm = self.trail_args.realm();
@@ -113,9 +113,14 @@ impl VerifyArgs {
         compared(verdict, unread)
     }
 
-    async fn offline(&self, path: &Path, settings: Settings) -> Result<Verdict, CommandFailure> {
+    async fn offline(
+        &self,
+        path: &Path,
+        settings: Settings,
+        kind: CommandKind,
+    ) -> Result<Verdict, CommandFailure> {
         let mut verifier = ChainVerifier::starting_after(self.after);
-        let against = self.against(&settings).await?;
+        let against = self.against(&settings, kind).await?;
         for one in &against.known {
             one.mark(&mut verifier);
         }
@@ -172,11 +177,11 @@ impl VerifyArgs {
 
     /// Returns the known ends for an export: the given note; otherwise the store's and the archive's note, or only the
     /// latter.
-    async fn against(&self, settings: &Settings) -> Result<Against, CommandFailure> {
+    async fn against(&self, settings: &Settings, kind: CommandKind) -> Result<Against, CommandFailure> {
         if let Some(file) = &self.checkpoint {
-            return self.against_note(&note_of(file)?, settings).await;
+            return self.against_note(&note_of(file)?, settings, kind).await;
         }
-        let unreachable = match CommandContext::open(settings.clone(), CommandKind::Read).await {
+        let unreachable = match CommandContext::open(settings.clone(), kind).await {
             Ok(context) => return self.against_store(context).await,
             Err(failure) => format!("the store cannot be reached: {}", failure.message()),
         };
@@ -190,10 +195,15 @@ impl VerifyArgs {
         Ok(against)
     }
 
-    async fn against_note(&self, note: &str, settings: &Settings) -> Result<Against, CommandFailure> {
+    async fn against_note(
+        &self,
+        note: &str,
+        settings: &Settings,
+        kind: CommandKind,
+    ) -> Result<Against, CommandFailure> {
         let key = match self.key {
             Some(key) => key,
-            None => match CommandContext::open(settings.clone(), CommandKind::Read).await {
+            None => match CommandContext::open(settings.clone(), kind).await {
                 Ok(context) => self.key(&context).await?,
                 Err(failure) => {
                     let why = failure.message();

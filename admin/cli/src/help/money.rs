@@ -1,6 +1,7 @@
 //! Help of the commands that touch money.
 
 use super::HelpPage;
+use crate::context::CommandKind;
 
 pub(super) const PAGES: &[HelpPage] = &[
     HelpPage {
@@ -8,6 +9,7 @@ pub(super) const PAGES: &[HelpPage] = &[
         about: "Credits money to a wallet. A repeated --reference means the same deposit and changes nothing, so a \
                 script can repeat it safely. Money that is --pending cannot be spent until `deposit confirm`. The \
                 first deposit creates the user's wallet; the API creates an agent's.",
+        kind: CommandKind::Change,
         changes: "the wallet's balance, or with --pending its expected deposits; audited as deposit.requested.",
         examples: &[
             "tollgate-admin deposit --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --wallet user --amount 250 \\\n    \
@@ -23,6 +25,7 @@ pub(super) const PAGES: &[HelpPage] = &[
         about: "Credits a pending deposit. A repeated confirmation gives the same answer and changes nothing. Any \
                 account can announce a reference that it guesses: say which account sent the money, and how much \
                 arrived.",
+        kind: CommandKind::Change,
         changes: "the wallet's balance; audited as deposit.confirmed.",
         examples: &[
             "tollgate-admin deposit confirm --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --reference card-7781 \\\n    \
@@ -36,6 +39,7 @@ pub(super) const PAGES: &[HelpPage] = &[
         about: "Cancels a pending deposit that will not arrive. The wallet no longer waits for it, so its agent can \
                 be deleted. The reference stays used: money that arrives later needs another one. A repeated \
                 cancellation gives the same answer and changes nothing.",
+        kind: CommandKind::Change,
         changes: "the wallet's expected deposits; audited as deposit.cancelled.",
         examples: &["tollgate-admin deposit cancel --reference card-7781"],
         refused: "there is no pending deposit of the reference, it was confirmed, or several deposits have it",
@@ -43,6 +47,7 @@ pub(super) const PAGES: &[HelpPage] = &[
     HelpPage {
         path: "escrow show",
         about: "Shows an escrow: its parties, amount, conditions, state, and the reason of a dispute.",
+        kind: CommandKind::Read,
         changes: "nothing.",
         examples: &["tollgate-admin escrow show --escrow 17"],
         refused: "there is no such escrow",
@@ -51,6 +56,7 @@ pub(super) const PAGES: &[HelpPage] = &[
         path: "escrow resolve",
         about: "Decides a disputed escrow finally: all of its money goes to the payee, or back to the payer. Read \
                 `escrow show` first.",
+        kind: CommandKind::Change,
         changes: "the escrow and one wallet; audited as escrow.resolve, and in another account of the payee as \
                   escrow.released or escrow.refunded, by `operator`.",
         examples: &["tollgate-admin escrow resolve --escrow 17 --to payer"],
@@ -64,6 +70,7 @@ pub(super) const PAGES: &[HelpPage] = &[
                 `settled` (by the provider's usage), `estimated` (no usage that counts came), `released`, `kept` (nobody \
                 settled it: `holds settle` and `holds release` can), `corrected`, `voided`, `unsent`, or `denied`. \
                 Without --account all accounts are searched.",
+        kind: CommandKind::Read,
         changes: "nothing.",
         examples: &[
             "tollgate-admin decision show --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK",
@@ -78,6 +85,7 @@ pub(super) const PAGES: &[HelpPage] = &[
         about: "Lists holds. A hold is the estimate that is charged before a call is sent. An open hold belongs to a \
                 call in flight. A kept hold was never settled, because an edge died or the store was unavailable: its \
                 estimate stays charged until an operator who knows the provider's bill settles or releases it.",
+        kind: CommandKind::Read,
         changes: "nothing.",
         examples: &["tollgate-admin holds list --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --limit 10000"],
         refused: "there is no such account",
@@ -87,6 +95,7 @@ pub(super) const PAGES: &[HelpPage] = &[
         about: "Charges the real cost of a call in place of its estimate, in the counters of its agent, run, day, \
                 month and plan. A cost above the estimate needs --above-estimate; above 10,000 USD it is refused, \
                 unless the estimate is that high.",
+        kind: CommandKind::Change,
         changes: "the hold and its counters; audited as the call's settlement, by `operator`, with the reason.",
         examples: &[
             "tollgate-admin holds settle --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK --actual 0.0042 \\\n    \
@@ -98,6 +107,7 @@ pub(super) const PAGES: &[HelpPage] = &[
     HelpPage {
         path: "holds release",
         about: "Returns the estimate of a call that the provider did not serve.",
+        kind: CommandKind::Change,
         changes: "the hold and its counters; audited as the call's settlement, by `operator`, with the reason.",
         examples: &["tollgate-admin holds release --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK"],
         refused: "no open or kept hold has that id, its call is still in flight, or it changed meanwhile",
