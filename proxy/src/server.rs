@@ -51,7 +51,7 @@ use tokio::signal::unix::Signal;
 pub fn run() -> ExitCode {
     // First of all, since a service manager may send SIGHUP as soon as the process runs.
     let hangups = signals::hangups();
-    let file_size_limit = telemetry::file_size_limit::fail_writes();
+    let file_size_limit = file_size_limit::fail_writes();
     allocator::small_pages();
     let options = Options::parse();
     let _logs = match telemetry::start() {

@@ -138,7 +138,7 @@ pub fn run() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return report::usage(&error),
     };
-    if let Err(error) = telemetry::file_size_limit::fail_writes() {
+    if let Err(error) = file_size_limit::fail_writes() {
         let message = format!("SIGXFSZ cannot be handled: {error}");
         return CommandFailure::refused("RUNTIME", message).print(cli.json);
     }

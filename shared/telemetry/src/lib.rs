@@ -1,5 +1,5 @@
-//! Telemetry: metrics ([`metrics!`], [`process`], [`store`], [`tables`]), traces ([`trace`]), logs, tasks whose panics
-//! are noticed ([`background`]), and the system's limit of file sizes ([`file_size_limit`]).
+//! Telemetry: metrics ([`metrics!`], [`process`], [`store`], [`tables`]), traces ([`trace`]), logs, and tasks whose
+//! panics are noticed ([`background`]).
 //!
 //! Logs go to stderr, as text on a terminal and as JSON lines otherwise. `RUST_LOG` sets the level (default `info`); a
 //! mistake in it stops the start.
@@ -11,7 +11,6 @@
 pub mod background;
 mod buffered;
 mod error_chain;
-pub mod file_size_limit;
 mod filter;
 mod json_line;
 mod line_allowance;

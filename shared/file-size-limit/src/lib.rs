@@ -35,7 +35,7 @@ mod tests {
             let ran = Command::new("sh")
                 .args(["-c", "ulimit -f 1; exec \"$0\" --exact \"$1\" --nocapture"])
                 .arg(std::env::current_exe().unwrap())
-                .arg("file_size_limit::tests::a_write_beyond_the_limit_fails")
+                .arg("tests::a_write_beyond_the_limit_fails")
                 .env(LIMITED, &path)
                 .output()
                 .unwrap();
