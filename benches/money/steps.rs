@@ -12,8 +12,8 @@ use store::deposit::DepositState;
 use store::deposit::script::{DepositMade, NewDeposit};
 use store::escrow::script::{CallOutcome, NewEscrow, PartyDecision, Requester, decide, fund};
 use store::escrow::{Escrow, Party};
+use store::idempotency::RequestIdentity;
 use store::keys::Realm;
-use store::once::Once;
 use store::script::change::Scope;
 use store::spend::{PlanCap, Spend, SpendStep, Spent};
 use store::transfer::{NewTransfer, Transferred};
@@ -133,10 +133,10 @@ impl Actor {
         Ok(())
     }
 
-    fn once(&self, key: &str) -> Result<Once, Box<dyn Error>> {
+    fn identity(&self, key: &str) -> Result<RequestIdentity, Box<dyn Error>> {
         let secret = self.secret.as_ref().ok_or("no secret")?;
         let request = json!({ "amountNanos": "1000" });
-        Ok(Once::new(
+        Ok(RequestIdentity::new(
             secret,
             &Realm::new(ACCOUNT, MODE),
             Some(key),
@@ -162,7 +162,7 @@ impl Actor {
     /// Executes a spend. The policy denies a spend of more than the largest amount.
     async fn spend(&mut self, store: &Store, again: Option<String>, nanos: u64) -> StepResult {
         let key = again.clone().unwrap_or_else(|| self.key());
-        let (once, at_ms) = (self.once(&key)?, clock::now_ms());
+        let (identity, at_ms) = (self.identity(&key)?, clock::now_ms());
         let (agent, transaction) = (self.place(0).owner, IdKind::Transaction.mint(at_ms)?);
         let spend = Spend {
             agent: &agent,
@@ -178,7 +178,7 @@ impl Actor {
             }),
         };
         let ask = SpendStep::Request {
-            once: &once,
+            identity: &identity,
             at_ms,
             request: "{}",
             injection: None,
@@ -193,11 +193,11 @@ impl Actor {
     }
 
     async fn transfer(&self, store: &Store) -> StepResult {
-        let (once, at_ms) = (self.once(&self.key())?, clock::now_ms());
+        let (identity, at_ms) = (self.identity(&self.key())?, clock::now_ms());
         let (from, to) = (self.place(0), self.place(1));
         let ids = [IdKind::Transaction.mint(at_ms)?, IdKind::Transaction.mint(at_ms)?];
         let transfer = NewTransfer {
-            once: &once,
+            identity: &identity,
             record_life: Some(LIFE),
             from: &from,
             to: &to,
@@ -217,10 +217,10 @@ impl Actor {
     }
 
     async fn deposit(&self, store: &Store) -> StepResult {
-        let (once, at_ms) = (self.once(&self.key())?, clock::now_ms());
+        let (identity, at_ms) = (self.identity(&self.key())?, clock::now_ms());
         let (wallet, reference) = (self.place(0), format!("ref-{}", self.calls));
         let deposit = NewDeposit {
-            once: &once,
+            identity: &identity,
             record_life: Some(LIFE),
             wallet: &wallet,
             closed: false,
@@ -248,10 +248,10 @@ impl Actor {
     }
 
     async fn create(&mut self, store: &Store) -> StepResult {
-        let once = self.once(&self.key())?;
+        let identity = self.identity(&self.key())?;
         let requester = Requester {
             scope: SCOPE,
-            once: &once,
+            identity: &identity,
             at_ms: clock::now_ms(),
         };
         let (payer, payee) = (self.party(0), self.party(1));
@@ -270,10 +270,10 @@ impl Actor {
     }
 
     async fn resolve(&self, store: &Store, number: u64, step: Step) -> StepResult {
-        let once = self.once(&self.key())?;
+        let identity = self.identity(&self.key())?;
         let requester = Requester {
             scope: SCOPE,
-            once: &once,
+            identity: &identity,
             at_ms: clock::now_ms(),
         };
         let escrow = Escrow::read(store, number).await?.ok_or("no escrow")?;

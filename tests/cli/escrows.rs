@@ -9,8 +9,8 @@ use harness::{Cli, Redis, Seed, SeedAccount, Store, assert_fields};
 use serde_json::{Value, json};
 use store::escrow::script::{CallOutcome, NewEscrow, PartyDecision, Requester, decide, fund};
 use store::escrow::{Escrow, Party};
+use store::idempotency::RequestIdentity;
 use store::keys::USER;
-use store::once::Once;
 use store::script::change::Scope;
 use store::wallet::script::find_or_open_user_wallet;
 
@@ -87,10 +87,10 @@ impl<S> EscrowFixture<S> {
             conditions: r#"{"deliver":"a book"}"#,
         };
         let scope = self.scope(&self.payer);
-        let once = [(); 3].map(|()| once());
+        let identity = [(); 3].map(|()| identity());
         let requester = |step: usize| Requester {
             scope,
-            once: &once[step],
+            identity: &identity[step],
             at_ms: now_ms(),
         };
         let CallOutcome::Done(made) = new.create(&self.store, &requester(0)).await.unwrap() else {
@@ -114,9 +114,9 @@ impl<S> EscrowFixture<S> {
     }
 }
 
-fn once() -> Once {
+fn identity() -> RequestIdentity {
     let mint = || IdKind::Intent.mint(now_ms()).unwrap();
-    Once {
+    RequestIdentity {
         id: mint(),
         spare_id: mint(),
         fingerprint: "f00".to_owned(),

@@ -18,7 +18,7 @@ const succeed = async (answer = () => ({ replayed: false })) => {
   answers.push(answer);
   await send('/wallet/transfer', {});
 };
-/** Tells if the two newest requests had one key. */
+/** Returns whether the two newest requests had one key. */
 const kept = () => sent.at(-1) === sent.at(-2);
 
 // While it is not known whether it was done the key stays.

@@ -65,7 +65,7 @@ async fn the_provider_s_status_decides_what_stays_charged() {
         (200, None, None)
     );
     for status in [204, 205] {
-        let reply = one_call(&fixture, "nothing to tell", &Answer::bytes(status, ""), ESTIMATE).await;
+        let reply = one_call(&fixture, "no usage", &Answer::bytes(status, ""), ESTIMATE).await;
         assert_eq!((reply.status, reply.body.len()), (status, 0));
     }
     // An error with usage in it is still an error.

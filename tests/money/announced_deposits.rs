@@ -10,8 +10,8 @@ use serde_json::json;
 use std::time::Duration;
 use store::deposit::DepositState;
 use store::deposit::script::{DepositMade, NewDeposit};
+use store::idempotency::RequestIdentity;
 use store::keys::deposit_lookup;
-use store::once::Once;
 use store::script::change::Scope;
 use store::wallet::WalletPlace;
 use store::{Store, StoreError};
@@ -26,10 +26,10 @@ fn scope(tenant: &AccountFixture) -> Scope<'_> {
     }
 }
 
-fn once(tenant: &AccountFixture) -> Once {
+fn identity(tenant: &AccountFixture) -> RequestIdentity {
     let secret = CheckSecret::from_stored("00".repeat(32));
     let realm = tenant.account.keys.in_mode(tenant.mode);
-    Once::new(&secret, &realm, None, ("test", &json!({})), now_ms()).unwrap()
+    RequestIdentity::new(&secret, &realm, None, ("test", &json!({})), now_ms()).unwrap()
 }
 
 fn mint() -> String {
@@ -48,10 +48,10 @@ async fn deposit(
     store: &Store,
     tenant: &AccountFixture,
     (wallet, amount): (&WalletPlace, u64),
-    (reference, once): (&str, &Once),
+    (reference, identity): (&str, &RequestIdentity),
 ) -> Result<DepositMade, StoreError> {
     let deposit = NewDeposit {
-        once,
+        identity,
         record_life: Some(Duration::from_secs(1000)),
         wallet,
         closed: false,
@@ -80,15 +80,15 @@ async fn a_pending_deposit_that_is_refused_is_not_announced() {
         .arg("balance")
         .arg(full);
     let _: i64 = fixture.store.command(&set).await.unwrap();
-    let ask = async |amount: u64, reference: &str, once: &Once| {
-        let made = deposit(&fixture.store, &tenant, (&wallet, amount), (reference, once)).await;
+    let ask = async |amount: u64, reference: &str, identity: &RequestIdentity| {
+        let made = deposit(&fixture.store, &tenant, (&wallet, amount), (reference, identity)).await;
         made.unwrap()
     };
     let none = Vec::<String>::new();
-    assert_eq!(ask(most, "r", &once(&tenant)).await, DepositMade::TooMuch);
+    assert_eq!(ask(most, "r", &identity(&tenant)).await, DepositMade::TooMuch);
     assert_eq!(places(&fixture, "r").await, none);
     // The request was made before, with another reference.
-    let known = once(&tenant);
+    let known = identity(&tenant);
     assert!(matches!(
         ask(1, "r", &known).await,
         DepositMade::Done { again: false, .. }
@@ -99,9 +99,9 @@ async fn a_pending_deposit_that_is_refused_is_not_announced() {
     assert_eq!(places(&fixture, "other").await, none);
     // The reference has a deposit.
     assert_eq!(ask(1, "r", &known).await, DepositMade::Known);
-    assert_eq!(ask(2, "r", &once(&tenant)).await, DepositMade::OtherDeposit);
+    assert_eq!(ask(2, "r", &identity(&tenant)).await, DepositMade::OtherDeposit);
     assert!(matches!(
-        ask(1, "r", &once(&tenant)).await,
+        ask(1, "r", &identity(&tenant)).await,
         DepositMade::Done { again: true, .. }
     ));
     assert_eq!(places(&fixture, "r").await, there);
@@ -109,9 +109,9 @@ async fn a_pending_deposit_that_is_refused_is_not_announced() {
     for round in 0..100 {
         let reference = format!("race-{round}");
         let amounts = [most, 1, most, most];
-        let onces: Vec<Once> = amounts.iter().map(|_| once(&tenant)).collect();
-        let all = amounts.iter().zip(&onces);
-        let all = all.map(|(amount, once)| ask(*amount, &reference, once));
+        let identities: Vec<RequestIdentity> = amounts.iter().map(|_| identity(&tenant)).collect();
+        let all = amounts.iter().zip(&identities);
+        let all = all.map(|(amount, identity)| ask(*amount, &reference, identity));
         let made = futures::future::join_all(all).await;
         let done = made.iter().any(|made| matches!(made, DepositMade::Done { .. }));
         assert!(done, "{made:?}");
@@ -130,8 +130,8 @@ async fn a_pending_deposit_of_an_account_that_vanished_is_not_announced() {
     vanish.arg(tenant.account.keys.record());
     let vanished: i64 = fixture.store.command(&vanish).await.unwrap();
     assert_eq!(vanished, 1);
-    let (store, once) = (fixture.redis.store(), once(&tenant));
-    let request = ("r", &once);
+    let (store, identity) = (fixture.redis.store(), identity(&tenant));
+    let request = ("r", &identity);
     let refused = deposit(&store, &tenant, (&wallet, USD), request).await;
     assert!(
         matches!(refused, Err(StoreError::UnexpectedReply(_))),

@@ -355,7 +355,7 @@ async fn a_tampered_intent_is_not_exported() {
             .admin
             .logs()
             .contains("does not match the hash stored with it"),
-        "the operator is told"
+        "the operator is warned"
     );
 }
 

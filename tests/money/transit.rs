@@ -12,8 +12,8 @@ use harness::{Admin, AdminOptions, eventually, until};
 use serde_json::json;
 use std::time::Duration;
 use store::Store;
+use store::idempotency::RequestIdentity;
 use store::keys::USER;
-use store::once::Once;
 use store::script::change::Scope;
 use store::transaction::TransactionType;
 use store::transfer::{NewTransfer, Transferred};
@@ -53,10 +53,10 @@ async fn transfer(
 ) -> String {
     let secret = CheckSecret::from_stored("00".repeat(32));
     let (realm, request) = (from.account.keys.in_mode(from.mode), ("transfer", &json!({})));
-    let once = Once::new(&secret, &realm, None, request, now_ms()).unwrap();
+    let identity = RequestIdentity::new(&secret, &realm, None, request, now_ms()).unwrap();
     let mint = || IdKind::Transaction.mint(now_ms()).unwrap();
     let transfer = NewTransfer {
-        once: &once,
+        identity: &identity,
         record_life: None,
         from: from_wallet,
         to: to_wallet,

@@ -2,7 +2,7 @@
 
 use crate::model::{At, Limits, Place};
 use store::agent::freeze::FrozenBy;
-use store::once::Once;
+use store::idempotency::RequestIdentity;
 
 /// The actor of all requests.
 pub const ACTOR: &str = "key_1";
@@ -21,8 +21,8 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    pub fn once(&self) -> Once {
-        Once {
+    pub fn identity(&self) -> RequestIdentity {
+        RequestIdentity {
             id: self.id.clone(),
             spare_id: self.spare.clone(),
             fingerprint: self.fp.clone(),

@@ -71,7 +71,7 @@ const EQUIVALENT: &[(&str, &str)] = &[
     ),
     (
         "if string.find(record, '\"role\":\"owner\"', 1, true) and record ~= ARGV[4] then owners = owners + 1 end | 94: + -> -",
-        "only none is refused, and the number is not told",
+        "only none is refused, and the number is not disclosed",
     ),
 ];
 const FROM_THE_FIRST: &str = "Lua begins at the first character for both";

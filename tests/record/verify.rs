@@ -341,7 +341,7 @@ async fn a_store_that_was_changed_is_named() {
     fixture.writer.forge(&lines[..45], &hashes[..45], 50).await;
     broken(&fixture.verify(&[], 1), 46, "the account's record counts them");
     fixture.writer.forge(&lines[..45], &hashes[..45], 45).await;
-    assert_fields!(fixture.verify(&[], 0), { "entries": 45 }, "the store alone cannot tell");
+    assert_fields!(fixture.verify(&[], 0), { "entries": 45 }, "the store alone shows no fault");
     broken(
         &fixture.verify(&["--checkpoint", &note], 1),
         46,

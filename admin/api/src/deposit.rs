@@ -8,7 +8,7 @@ mod list;
 pub(crate) use doc::section;
 use list::list;
 
-use super::once::{RequestIdentity, identify, require_earlier};
+use super::idempotency::{IdentifiedRequest, identify, require_earlier};
 use super::wallet::find::{WALLET_ATTEMPTS, canonical, require_wallet};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
@@ -48,7 +48,7 @@ struct DepositRequest {
     currency: &'static str,
     reference: String,
     state: DepositState,
-    identity: RequestIdentity,
+    identified: IdentifiedRequest,
 }
 
 /// The `request` field of the record.
@@ -121,7 +121,7 @@ pub async fn create(call: Call) -> Answer {
     require_owner(&call)?;
     let body = call.body()?;
     let request = DepositRequest::read(&call, &body).await?;
-    if let Some(record) = &request.identity.record {
+    if let Some(record) = &request.identified.record {
         return replay(&call, record).await;
     }
     for _ in 0..WALLET_ATTEMPTS {
@@ -141,13 +141,13 @@ pub async fn confirm(call: Call) -> Answer {
     let request = json!(StoredDeposit {
         reference: reference.clone()
     });
-    let identity = identify(&call, &body, "deposit_confirm", &request).await?;
-    if let Some(record) = &identity.record {
+    let identified = identify(&call, &body, "deposit_confirm", &request).await?;
+    if let Some(record) = &identified.record {
         return replay_confirmation(&call, record, &reference).await;
     }
     let confirmation = DepositConfirmation {
-        once: &identity.once,
-        record_life: identity.record_life,
+        identity: &identified.identity,
+        record_life: identified.record_life,
         reference: &reference,
         request: &request.to_string(),
         at_ms: now_ms(),
@@ -155,7 +155,7 @@ pub async fn confirm(call: Call) -> Answer {
     match confirmation.execute(&call.state.store, &call.scope()).await? {
         DepositConfirmed::Done { deposit, again } => show_confirmed(&deposit, again),
         DepositConfirmed::Known => {
-            let record = require_earlier(&call, &identity.once).await?;
+            let record = require_earlier(&call, &identified.identity).await?;
             replay_confirmation(&call, &record, &reference).await
         }
         DepositConfirmed::Missing => Err(Problem::new(
@@ -203,14 +203,14 @@ impl DepositRequest {
         };
         let request = json!({ "wallet": canonical(&wallet), "amountNanos": amount.get().to_string(),
             "currency": currency, "reference": reference, "state": state.as_str() });
-        let identity = identify(call, body, "deposit", &request).await?;
+        let identified = identify(call, body, "deposit", &request).await?;
         Ok(Self {
             wallet,
             amount,
             currency,
             reference,
             state,
-            identity,
+            identified,
         })
     }
 }
@@ -224,8 +224,8 @@ async fn attempt(call: &Call, request: &DepositRequest) -> Result<Option<Answer>
     };
     let now = now_ms();
     let deposit = NewDeposit {
-        once: &request.identity.once,
-        record_life: request.identity.record_life,
+        identity: &request.identified.identity,
+        record_life: request.identified.record_life,
         wallet: &found.place,
         closed: found.is_closed(),
         amount: request.amount,
@@ -248,7 +248,7 @@ async fn attempt(call: &Call, request: &DepositRequest) -> Result<Option<Answer>
             Err(Problem::new(Code::IdempotencyKeyReused, message))
         }
         DepositMade::TooMuch => Err(Code::BalanceLimit.into()),
-        DepositMade::Known => replay(call, &require_earlier(call, &request.identity.once).await?).await,
+        DepositMade::Known => replay(call, &require_earlier(call, &request.identified.identity).await?).await,
         DepositMade::Changed => return Ok(None),
     };
     Ok(Some(answer))

@@ -8,7 +8,7 @@ mod answer;
 mod view;
 
 use super::calls::filter::value;
-use super::once::{RequestIdentity, ResolvedKey, earlier};
+use super::idempotency::{IdentifiedRequest, ResolvedKey, earlier};
 use super::spend::require_harmless;
 use super::wallet::find::{FoundWallet, canonical, find_wallet_place, require_wallet};
 use crate::state::{ApiState, Call};
@@ -19,7 +19,7 @@ use store::StoreError;
 use store::escrow::script::{self, CallOutcome, NewEscrow, PartyDecision, Requester};
 use store::escrow::search::EscrowFilter;
 use store::escrow::{Escrow, EscrowStatus, Party};
-use store::once::Once;
+use store::idempotency::RequestIdentity;
 use store::page::Page;
 use store::wallet::WalletStatus;
 
@@ -57,7 +57,7 @@ async fn create_with_key(call: &Call, body: &Fields<'_>, key: &ResolvedKey) -> A
     let conditions = body.object("conditions")?.value().unwrap_or_else(|| json!({}));
     let request = json!({ "fromWalletId": canonical(&from), "toWalletId": canonical(&to),
         "amountNanos": amount.get().to_string(), "currency": currency, "conditions": conditions });
-    let RequestIdentity { once, record, .. } = key.identify(call, "escrow/create", &request).await?;
+    let IdentifiedRequest { identity, record, .. } = key.identify(call, "escrow/create", &request).await?;
     if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
@@ -80,7 +80,7 @@ async fn create_with_key(call: &Call, body: &Fields<'_>, key: &ResolvedKey) -> A
         currency,
         conditions: &conditions,
     };
-    let (store, requester) = (&call.state.store, requester(call, &once, key.at_ms));
+    let (store, requester) = (&call.state.store, requester(call, &identity, key.at_ms));
     let closed = [&from, &to]
         .map(|found| found.wallet.status)
         .contains(&WalletStatus::Closed);
@@ -89,8 +89,8 @@ async fn create_with_key(call: &Call, body: &Fields<'_>, key: &ResolvedKey) -> A
         false => new.create(store, &requester).await?,
     };
     match outcome {
-        CallOutcome::Done(created) => answer::created(&new, created, &once.id),
-        other => answer_other(call, &once, None, &other).await,
+        CallOutcome::Done(created) => answer::created(&new, created, &identity.id),
+        other => answer_other(call, &identity, None, &other).await,
     }
 }
 
@@ -109,7 +109,7 @@ async fn fund_with_key(call: &Call, body: &Fields<'_>, key: &ResolvedKey) -> Ans
     body.require_only_with_key(&["escrowId"])?;
     let number = body.number("escrowId")?;
     let request = json!({ "escrowId": number.to_string() });
-    let RequestIdentity { once, record, .. } = key.identify(call, "escrow/fund", &request).await?;
+    let IdentifiedRequest { identity, record, .. } = key.identify(call, "escrow/fund", &request).await?;
     if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
@@ -117,9 +117,9 @@ async fn fund_with_key(call: &Call, body: &Fields<'_>, key: &ResolvedKey) -> Ans
     if escrow.payer.account != call.caller.account {
         return Err(Code::NotAParty.into());
     }
-    match script::fund(&call.state.store, &requester(call, &once, key.at_ms), &escrow).await? {
-        CallOutcome::Done(balance) => answer::funded(number, balance, &once.id),
-        other => answer_other(call, &once, Some(number), &other).await,
+    match script::fund(&call.state.store, &requester(call, &identity, key.at_ms), &escrow).await? {
+        CallOutcome::Done(balance) => answer::funded(number, balance, &identity.id),
+        other => answer_other(call, &identity, Some(number), &other).await,
     }
 }
 
@@ -175,7 +175,7 @@ async fn decide_with_key(
     number: u64,
     decision: PartyDecision<'_>,
 ) -> Answer {
-    let RequestIdentity { once, record, .. } = key.identify(call, route, request).await?;
+    let IdentifiedRequest { identity, record, .. } = key.identify(call, route, request).await?;
     if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
@@ -188,14 +188,14 @@ async fn decide_with_key(
     }
     match script::decide(
         &call.state.store,
-        &requester(call, &once, key.at_ms),
+        &requester(call, &identity, key.at_ms),
         &escrow,
         decision,
     )
     .await?
     {
-        CallOutcome::Done(()) => answer::resolved(number, decision, &once.id),
-        other => answer_other(call, &once, Some(number), &other).await,
+        CallOutcome::Done(()) => answer::resolved(number, decision, &identity.id),
+        other => answer_other(call, &identity, Some(number), &other).await,
     }
 }
 
@@ -265,21 +265,26 @@ fn missing(number: u64) -> Problem {
 }
 
 /// Answers a call that changed nothing: it was refused, or a concurrent request had the same key.
-async fn answer_other<T>(call: &Call, once: &Once, number: Option<u64>, outcome: &CallOutcome<T>) -> Answer {
+async fn answer_other<T>(
+    call: &Call,
+    identity: &RequestIdentity,
+    number: Option<u64>,
+    outcome: &CallOutcome<T>,
+) -> Answer {
     match outcome {
         CallOutcome::Blocked(blocked) => Err(answer::refused(number, blocked)),
         CallOutcome::TooMuch => Err(Code::BalanceLimit.into()),
-        CallOutcome::Known | CallOutcome::Done(_) => match earlier(call, once).await? {
+        CallOutcome::Known | CallOutcome::Done(_) => match earlier(call, identity).await? {
             Some(record) => answer::replay(call, &record).await,
             None => Err(StoreError::unexpected("an intent that is known and not there").into()),
         },
     }
 }
 
-fn requester<'a>(call: &'a Call, once: &'a Once, at_ms: u64) -> Requester<'a> {
+fn requester<'a>(call: &'a Call, identity: &'a RequestIdentity, at_ms: u64) -> Requester<'a> {
     Requester {
         scope: call.scope(),
-        once,
+        identity,
         at_ms,
     }
 }

@@ -12,7 +12,7 @@ pub(super) use answer::{AllowedSpend, SpendSettled, denied, settled};
 pub(super) use doc::{decided, fields, of_other_wallet};
 pub(super) use request::{SpendPlan, SpendRequest, StoredSpend};
 
-use super::once::{RequestIdentity, ResolvedKey, require_earlier};
+use super::idempotency::{IdentifiedRequest, ResolvedKey, require_earlier};
 use crate::state::{ApiState, Call};
 use answer::{pending, replay};
 use domain::id::IdKind;
@@ -44,7 +44,7 @@ pub async fn spend(call: Call) -> Answer {
 
 async fn spend_with_key(call: &Call, body: &Fields<'_>, key: &ResolvedKey) -> Answer {
     let request = SpendRequest::read(body)?;
-    let RequestIdentity { once, record, .. } = key.identify(call, ROUTE, &request.canonical()).await?;
+    let IdentifiedRequest { identity, record, .. } = key.identify(call, ROUTE, &request.canonical()).await?;
     if let Some(record) = record {
         return replay(&record);
     }
@@ -67,7 +67,7 @@ async fn spend_with_key(call: &Call, body: &Fields<'_>, key: &ResolvedKey) -> An
             plan: plan.as_ref().map(SpendPlan::cap),
         };
         let step = SpendStep::Request {
-            once: &once,
+            identity: &identity,
             at_ms: now,
             request: &stored.to_json()?,
             injection,
@@ -82,17 +82,17 @@ async fn spend_with_key(call: &Call, body: &Fields<'_>, key: &ResolvedKey) -> An
         match spend.execute(&call.state.store, &call.scope(), step).await? {
             Spent::Settled { balance } => {
                 call.state.spends.metrics.spend("settled");
-                return settled(&allowed(&once.id, &transaction, balance), false);
+                return settled(&allowed(&identity.id, &transaction, balance), false);
             }
             Spent::Pending => {
                 call.state.spends.metrics.spend("pending_approval");
-                return pending(&allowed(&once.id, &transaction, None), false);
+                return pending(&allowed(&identity.id, &transaction, None), false);
             }
             Spent::Blocked { reason, intent_id } => {
                 call.state.spends.metrics.spend(reason.as_str());
                 return denied(reason, &intent_id, plan.as_ref(), false);
             }
-            Spent::Known => return replay(&require_earlier(call, &once).await?),
+            Spent::Known => return replay(&require_earlier(call, &identity).await?),
             Spent::OtherPlan(other) => plan_name = other,
             Spent::NotFound => return Err(no_agent(&request.agent)),
             Spent::TooMuch => return Err(too_much()),

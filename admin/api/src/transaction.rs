@@ -53,7 +53,7 @@ struct TransactionView<'a> {
     #[serde(rename = "type")]
     #[schema(value_type = is::TransactionKind)]
     kind: &'static str,
-    /// Amount without a sign. `type` tells whether it was a credit or a debit.
+    /// Amount without a sign. Credit or debit follows from `type`.
     amount: Nanos,
     #[schema(value_type = is::Currency)]
     currency: &'a str,

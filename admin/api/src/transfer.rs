@@ -4,7 +4,7 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use super::once::{RequestIdentity, identify, require_earlier};
+use super::idempotency::{IdentifiedRequest, identify, require_earlier};
 use super::spend::require_harmless;
 use super::wallet::find::{FoundWallet, WALLET_ATTEMPTS, canonical, require_wallet};
 use crate::state::{ApiState, Call};
@@ -46,7 +46,7 @@ struct TransferRequest {
     amount: Nanos,
     currency: &'static str,
     memo: Option<String>,
-    identity: RequestIdentity,
+    identified: IdentifiedRequest,
 }
 
 /// The `request` field of the record.
@@ -101,7 +101,7 @@ struct TransferAnswer<'a> {
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?;
     let request = TransferRequest::read(&call, &body).await?;
-    if let Some(record) = &request.identity.record {
+    if let Some(record) = &request.identified.record {
         return replay(record);
     }
     for _ in 0..WALLET_ATTEMPTS {
@@ -121,14 +121,14 @@ impl TransferRequest {
         let memo = body.text("memo", TextForm::Line, MEMO_MAX)?.value();
         let request = json!({ "from": canonical(&from), "to": canonical(&to),
             "amountNanos": amount.get().to_string(), "currency": currency, "memo": memo });
-        let identity = identify(call, body, "transfer", &request).await?;
+        let identified = identify(call, body, "transfer", &request).await?;
         Ok(Self {
             from,
             to,
             amount,
             currency,
             memo,
-            identity,
+            identified,
         })
     }
 
@@ -171,8 +171,8 @@ async fn attempt(call: &Call, request: &TransferRequest) -> Result<Option<Answer
     let now = now_ms();
     let (transaction, arrival) = (IdKind::Transaction.mint(now)?, IdKind::Transaction.mint(now)?);
     let transfer = NewTransfer {
-        once: &request.identity.once,
-        record_life: request.identity.record_life,
+        identity: &request.identified.identity,
+        record_life: request.identified.record_life,
         from: &from.place,
         to: &to.place,
         amount: request.amount,
@@ -189,7 +189,7 @@ async fn attempt(call: &Call, request: &TransferRequest) -> Result<Option<Answer
         Transferred::Blocked(reason) => Err(refusal(reason, closed)),
         Transferred::Insufficient => Err(Code::InsufficientBalance.into()),
         Transferred::TooMuch => Err(Code::BalanceLimit.into()),
-        Transferred::Known => replay(&require_earlier(call, &request.identity.once).await?),
+        Transferred::Known => replay(&require_earlier(call, &request.identified.identity).await?),
         Transferred::Changed => return Ok(None),
     };
     Ok(Some(answer))

@@ -15,8 +15,8 @@ use endpoint::{CURRENCIES, WalletName};
 use serde_json::json;
 use store::deposit::script::{Cancelled, DepositConfirmed, DepositMade, NewDeposit, cancel, confirm};
 use store::deposit::{AnnouncedDeposit, Deposit, DepositState};
+use store::idempotency::RequestIdentity;
 use store::keys::Realm;
-use store::once::Once;
 use store::script::change::Scope;
 use store::wallet::BALANCE_MAX;
 
@@ -134,13 +134,14 @@ impl Make {
         let now = now_ms();
         // No idempotency key: the reference already makes the deposit happen once.
         let request = ("deposit", &json!({}));
-        let once = Once::new(&context.record.check_secret, &scope.realm(), None, request, now)?;
+        let identity =
+            RequestIdentity::new(&context.record.check_secret, &scope.realm(), None, request, now)?;
         let state = match self.pending {
             true => DepositState::Pending,
             false => DepositState::Confirmed,
         };
         let deposit = NewDeposit {
-            once: &once,
+            identity: &identity,
             record_life: None,
             wallet: &found.place,
             closed: found.is_closed(),

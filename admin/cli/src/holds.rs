@@ -109,7 +109,7 @@ async fn list(context: &CommandContext, account: Option<&str>, limit: u64) -> Re
     Ok(Report::list(("holds", &columns), &found, row, shown).with("truncated", found.len() == limit))
 }
 
-/// The end of a hold, as the operator wants it.
+/// The end of a hold, as the operator requests it.
 struct HoldEnd {
     cost: Nanos,
     /// The operator confirmed a cost above the estimate.

@@ -47,7 +47,7 @@ pub struct Doc {
     /// `None` for an operation that reads no body.
     pub request_body: Option<BodyDoc>,
     /// True if it is executed at most once for each idempotency key.
-    pub is_once: bool,
+    pub is_idempotent: bool,
     /// Answers other than errors.
     pub responses: Vec<AnswerDoc>,
     /// Errors in addition to those that follow from its row.
@@ -134,7 +134,7 @@ impl Doc {
             params: Vec::new(),
             query: Vec::new(),
             request_body: None,
-            is_once: false,
+            is_idempotent: false,
             responses: Vec::new(),
             errors: Vec::new(),
             error_fields: Vec::new(),
@@ -180,8 +180,8 @@ impl Doc {
     }
 
     /// Marks it as executed at most once for each idempotency key (decision D26). Call it after [`Doc::request_body`].
-    pub fn once(mut self) -> Self {
-        self.is_once = true;
+    pub fn idempotent(mut self) -> Self {
+        self.is_idempotent = true;
         self.errors.push(Code::IdempotencyKeyReused);
         if let Some(body) = &mut self.request_body {
             let description = "An idempotency key, where no `Idempotency-Key` header can be sent.";

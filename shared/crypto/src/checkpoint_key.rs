@@ -112,7 +112,7 @@ impl PublicKey {
         STANDARD.encode(self.0.as_bytes())
     }
 
-    /// `<name>+<key id>+<base64>`, as other tools for signed notes want it.
+    /// `<name>+<key id>+<base64>`, as other tools for signed notes expect it.
     pub fn verifier(&self, name: &str) -> String {
         let typed = [&[ED25519], &self.0.as_bytes()[..]].concat();
         format!("{name}+{}+{}", hex::encode(self.id(name)), STANDARD.encode(typed))

@@ -6,8 +6,8 @@ mod intent_args;
 pub use self::deny::DENY;
 use self::intent_args::IntentArgs;
 use crate::call::authorize::RUN_LIFE_MS;
+use crate::idempotency::RequestIdentity;
 use crate::intent::{ApproverDecision, IntentLists, IntentRecord};
-use crate::once::Once;
 use crate::script::change::{
     AGENT_EXISTS, AuditEvent, BUDGET, CAP, INTENT, INTENT_BUDGET, KEPT_TEXT, LIVE_RUNS, LOW_BALANCE, MONEY,
     PERIOD, PRUNE, RUN, Scope,
@@ -94,7 +94,7 @@ pub enum SpendStep<'a> {
     /// A new spend.
     Request {
         /// Identity of the request.
-        once: &'a Once,
+        identity: &'a RequestIdentity,
         /// Time of the request, in ms since 1970.
         at_ms: u64,
         /// The request's other fields, as JSON: see [`IntentRecord`].

@@ -1,9 +1,9 @@
 //! Twins of `transfer/*.lua`: transfers between two wallets, of the same or of different accounts (decisions D18, D28).
 
+use crate::idempotency::RequestIdentity;
 use crate::intent::NewIntent;
-use crate::once::Once;
 use crate::script::change::{
-    AuditEvent, BUDGET, CAUSED, KEPT_TEXT, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope,
+    AuditEvent, BUDGET, CAUSED, IDEMPOTENCY, KEPT_TEXT, LOW_BALANCE, MONEY, REFUSALS, Scope,
 };
 use crate::script::reply::ScriptReply;
 use crate::script::script;
@@ -23,7 +23,7 @@ script! {
     pub static OWN = "transfer_own",
     kind: Change,
     source: [
-        BUDGET, CAUSED, KEPT_TEXT, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/own.lua"),
+        BUDGET, CAUSED, KEPT_TEXT, MONEY, IDEMPOTENCY, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/own.lua"),
     ],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
@@ -39,7 +39,7 @@ script! {
     pub static OUT = "transfer_out",
     kind: Change,
     source: [
-        BUDGET, CAUSED, KEPT_TEXT, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/out.lua"),
+        BUDGET, CAUSED, KEPT_TEXT, MONEY, IDEMPOTENCY, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/out.lua"),
     ],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
@@ -57,7 +57,7 @@ const ANOTHER_ACCOUNT: &str = "another account";
 #[derive(Debug)]
 pub struct NewTransfer<'a> {
     /// Identity of the request.
-    pub once: &'a Once,
+    pub identity: &'a RequestIdentity,
     /// Lifetime of the idempotency record; `None` for a request without a key, which leaves no record.
     pub record_life: Option<Duration>,
     /// Paying wallet; its account and mode are those of the scope.
@@ -137,7 +137,7 @@ impl NewTransfer<'_> {
         let keys = OwnKeys {
             transactions: realm.transactions(),
             payer: self.payer(scope),
-            record: realm.intent(&self.once.id),
+            record: realm.intent(&self.identity.id),
             receiver: realm.leg(&self.to.owner, TransactionType::TransferIn.as_str()),
         };
         let paid = self.payment(scope);
@@ -190,7 +190,7 @@ impl NewTransfer<'_> {
         let keys = OutKeys {
             transactions: realm.transactions(),
             payer: self.payer(scope),
-            record: realm.intent(&self.once.id),
+            record: realm.intent(&self.identity.id),
             transit: realm.bucket().transit(),
         };
         let paid = self.payment(scope);
@@ -225,7 +225,7 @@ impl NewTransfer<'_> {
             currency: self.currency,
             tail: self.tail(self.to),
         };
-        let (record, record_life) = record_args(self.once, self.record_life);
+        let (record, record_life) = record_args(self.identity, self.record_life);
         Payment {
             payer_number: self.from.number.to_string(),
             amount: self.amount.get().to_string(),
@@ -263,7 +263,7 @@ impl NewTransfer<'_> {
     fn record<'a>(&'a self, scope: &'a Scope<'_>) -> NewIntent<'a> {
         NewIntent {
             kind: IntentKind::Transfer,
-            fingerprint: &self.once.fingerprint,
+            fingerprint: &self.identity.fingerprint,
             amount: self.amount,
             currency: self.currency,
             actor: scope.actor,
@@ -310,11 +310,11 @@ fn transferred(mut reply: ScriptReply) -> Result<Transferred, StoreError> {
     }
 }
 
-/// Returns id and lifetime of a record as `once.lua` takes them.
-pub(crate) fn record_args(once: &Once, life: Option<Duration>) -> (&str, String) {
+/// Returns id and lifetime of a record as `idempotency.lua` takes them.
+pub(crate) fn record_args(identity: &RequestIdentity, life: Option<Duration>) -> (&str, String) {
     match life {
         None => ("", String::new()),
-        Some(life) => (&once.id, life.as_millis().to_string()),
+        Some(life) => (&identity.id, life.as_millis().to_string()),
     }
 }
 

@@ -16,7 +16,7 @@ await play(async (journey) => {
   let reader;
   let cost = '';
 
-  await journey.step('an account without a call is told how to come to one', async () => {
+  await journey.step('an account without a call sees how to make one', async () => {
     await vera.enter(acme.users.viewer, '/calls');
     await vera.sees('No agent has called yet.');
     await vera.look('none');

@@ -22,7 +22,7 @@ await play(async (journey) => {
     await ada.sees('There is no agent yet.');
   });
 
-  await journey.step('what stands in the way of a call is told before it is made', async () => {
+  await journey.step('obstacles of a call are shown before it is made', async () => {
     ({ agent } = await call('POST', '/agents', { name: 'Invoice reader' }));
     await ada.page.reload();
     await ada.sees('No provider key.');

@@ -1,5 +1,5 @@
 // Facts about the dashboard that hold whoever uses it: what the first page weighs, and that a server which is away is
-// told as such, with a way to try again, and never as a blank page.
+// shown as such, with a way to try again, and never as a blank page.
 
 import assert from 'node:assert/strict';
 import { play } from '../kit/journey.mjs';
@@ -32,7 +32,7 @@ await play(async (journey) => {
     assert.deepEqual([cookie.name, cookie.httpOnly, cookie.sameSite], ['tollgate_session', true, 'Strict']);
   });
 
-  await journey.step('a server that is away is told, with a way to try again', async () => {
+  await journey.step('a server that is away is reported, with a way to try again', async () => {
     await ada.menu('Agents');
     await ada.menu('Overview');
     await ada.sees('This is the way to the first call that passes the gate.');
@@ -48,7 +48,7 @@ await play(async (journey) => {
     await ada.sees('There is no agent yet.');
   });
 
-  await journey.step('a server that cannot tell who is signed in signs nobody out: the page is there when it can', async () => {
+  await journey.step('a server that cannot determine who is signed in signs nobody out: the page is there when it can', async () => {
     const text = 'Tollgate cannot reach its store.';
     const away = (route) => route.fulfill({ status: 503, contentType: 'application/json', body: JSON.stringify({ success: false, error: text, code: 'SERVICE_UNAVAILABLE' }) });
     await ada.open('/agents?status=frozen');
@@ -57,7 +57,7 @@ await play(async (journey) => {
     await ada.page.reload();
     await ada.heading('This could not be loaded');
     await ada.sees(text);
-    await ada.look('nobody-told');
+    await ada.look('nobody-known');
     await ada.page.unroute('**/api/user/me', away);
     await ada.press('Try again');
     await ada.heading('Agents');

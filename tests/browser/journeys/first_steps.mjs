@@ -12,7 +12,7 @@ await play(async (journey) => {
   let key = '';
   let spent = '';
 
-  await journey.step('a wrong password is told in the form', async () => {
+  await journey.step('a wrong password is reported in the form', async () => {
     ada.expect(401, '/api/user/login');
     await ada.open('/');
     await ada.heading('Sign in');

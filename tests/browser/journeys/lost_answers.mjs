@@ -25,14 +25,14 @@ function bodiesSent(person, method, path) {
   return bodies;
 }
 
-/** Tells if one of the delivery's signatures is made with the bytes of this key (Standard Webhooks). */
+/** Returns whether one of the delivery's signatures is made with the bytes of this key (Standard Webhooks). */
 function isSignedWith(key, { headers, body }) {
   const text = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
   const signature = `v1,${createHmac('sha256', key).update(text).digest('base64')}`;
   return headers['webhook-signature'].split(' ').includes(signature);
 }
 
-/** Tells if the middle of an element can be seen: it is on the screen, and nothing lies over it. */
+/** Returns whether the middle of an element can be seen: it is on the screen, and nothing lies over it. */
 const isInView = (locator) => locator.evaluate((element) => {
   const { left, top, width, height } = element.getBoundingClientRect();
   return element.contains(document.elementFromPoint(left + width / 2, top + height / 2));

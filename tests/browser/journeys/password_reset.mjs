@@ -41,7 +41,7 @@ await play(async (journey) => {
     return turnOnFactor(ada, { password: 'the first new password' });
   });
 
-  await journey.step('with one, the page asks for its code; a wrong one is told at its field', async () => {
+  await journey.step('with one, the page asks for its code; a wrong one is reported at its field', async () => {
     const ada = await withLink('Ada, who forgot it again');
     ada.expect(401, PATH);
     await choose(ada, 'the second new password');

@@ -1,4 +1,4 @@
-// Two people edit the policy of one agent at the same time: the later one is told and shown both, nothing is lost
+// Two people edit the policy of one agent at the same time: the later one is warned and shown both, nothing is lost
 // without a person's word.
 
 import assert from 'node:assert/strict';
@@ -27,13 +27,13 @@ await play(async (journey) => {
     assert.deepEqual(await limits(), [7, 50]);
   });
 
-  await journey.step('the second one is told, sees both, and has changed nothing', async () => {
+  await journey.step('the second one is warned, sees both, and has changed nothing', async () => {
     max.expect(412, `/api/v1/policies/${bot.id}`);
     await max.press('Save policy', max.dialog());
     await max.sees('Changed meanwhile.', max.dialog());
     await max.sees(max.row('$7.00', max.dialog()).getByText('$5.00'));
     await max.sees(max.row('$50.00', max.dialog()).getByText('$99.00'));
-    await max.look('told');
+    await max.look('warned');
     assert.deepEqual(await limits(), [7, 50]);
   });
 

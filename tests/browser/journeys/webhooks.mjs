@@ -1,4 +1,4 @@
-// A webhook whose receiver fails: its attempts are told, a test can be sent, and what was lost is sent again when the
+// A webhook whose receiver fails: its attempts are listed, a test can be sent, and what was lost is sent again when the
 // receiver works. On the free plan the page shows the way to a plan that has webhooks.
 
 import assert from 'node:assert/strict';
@@ -14,7 +14,7 @@ await play(async (journey) => {
   const ada = await journey.person('Ada');
   await ada.enter(acme.users.admin);
 
-  await journey.step('a webhook is made; what is wrong is told beside its field', async () => {
+  await journey.step('a webhook is made; a fault is reported beside its field', async () => {
     await ada.menu('Webhooks');
     await ada.press('Create webhook');
     await ada.fill({ URL: 'no address', Description: 'Pager', Secret: 'a secret that is long enough' }, ada.dialog());
@@ -47,7 +47,7 @@ await play(async (journey) => {
     await ada.again('a failed test', async () => (await ada.row('webhook.test').getByText('failed').count()) > 0);
   });
 
-  await journey.step('Overview tells of the failing webhook, and leads there', async () => {
+  await journey.step('Overview names the failing webhook, and leads there', async () => {
     await ada.menu('Overview');
     await ada.follow(/^Webhook failing/);
     await ada.sees('Deliveries');

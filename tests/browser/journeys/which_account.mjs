@@ -12,7 +12,7 @@ import { worker } from '../kit/fixture.mjs';
 const EMAIL = 'ada@consultants.example';
 
 await play(async (journey) => {
-  // Two accounts of one name, which only their ids tell apart, and one of another.
+  // Two accounts of one name, which only their ids distinguish, and one of another.
   const acme = await account('Acme Robotics', 'startup', ['owner']);
   const twin = await account('Acme Robotics', 'startup', []);
   const bolt = await account('Bolt & Sons', 'free', []);

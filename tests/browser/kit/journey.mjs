@@ -30,7 +30,7 @@ class Journey {
     this.at = 'the beginning';
   }
 
-  /** A part of the story, named in what is told when it fails. A journey may have any number of them: each has a time
+  /** A part of the story, named in the report when it fails. A journey may have any number of them: each has a time
    * of its own. */
   async step(name, act) {
     this.at = name;

@@ -53,14 +53,14 @@ export async function violations(page, rules = []) {
 async function overflow(page) {
   return page.evaluate(() => {
     const root = document.documentElement;
-    const told = (one) => one.outerHTML.slice(0, 160);
+    const shown = (one) => one.outerHTML.slice(0, 160);
     const faults = [];
     if (root.scrollWidth > root.clientWidth) {
       const wide = [...document.querySelectorAll('body *')].filter((one) => {
         const box = one.getBoundingClientRect();
         return box.width > 0 && box.right > root.clientWidth + 0.5;
       });
-      faults.push(`the page scrolls sideways, ${root.scrollWidth} > ${root.clientWidth} px: ${wide.slice(0, 5).map(told).join(' … ')}`);
+      faults.push(`the page scrolls sideways, ${root.scrollWidth} > ${root.clientWidth} px: ${wide.slice(0, 5).map(shown).join(' … ')}`);
     }
     // An element that a parent cuts or scrolls does not stick out, nor does one for screen readers only.
     const kept = (one, cell) => {
@@ -71,7 +71,7 @@ async function overflow(page) {
       const [cell, box] = [one.closest('th, td'), one.getBoundingClientRect()];
       const frame = cell.getBoundingClientRect();
       const by = Math.max(box.right - frame.right, frame.left - box.left);
-      return box.width > 1 && by > 0.5 && !kept(one, cell) ? [`${told(one)} sticks ${Math.round(by)} px out of its cell`] : [];
+      return box.width > 1 && by > 0.5 && !kept(one, cell) ? [`${shown(one)} sticks ${Math.round(by)} px out of its cell`] : [];
     });
     return [...faults, ...out.slice(0, 5)];
   });

@@ -14,8 +14,8 @@ use std::time::Duration;
 use store::call::hold::HoldName;
 use store::call::reap;
 use store::call::settle::{Settle, Settled};
+use store::idempotency::RequestIdentity;
 use store::keys::Bucket;
-use store::once::Once;
 use store::script::change::Scope;
 use store::transfer::{NewTransfer, Transferred};
 use store::wallet::WalletPlace;
@@ -152,14 +152,14 @@ pub async fn send_away(store: &Store, from: (&SeedAccount, u64), to: (&SeedAccou
         number,
     };
     let mint = |kind: IdKind| kind.mint(now_ms()).unwrap();
-    let once = Once {
+    let identity = RequestIdentity {
         id: mint(IdKind::Intent),
         spare_id: mint(IdKind::Intent),
         fingerprint: "0f".repeat(32),
     };
     let transaction = mint(IdKind::Transaction);
     let transfer = NewTransfer {
-        once: &once,
+        identity: &identity,
         record_life: Some(Duration::from_secs(1000)),
         from: &place(from),
         to: &place(to),

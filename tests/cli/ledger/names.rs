@@ -10,11 +10,11 @@ use store::keys::{Bucket, Series, USER, api_key_lookup, deposit_lookup, user_loo
 const NAMES: &[&str] = &["names"];
 
 fn wallet_place(number: u64) -> String {
-    Bucket::wallet_place(Number::from_u64(number).expect("a number that tells its bucket"))
+    Bucket::wallet_place(Number::from_u64(number).expect("a number with its bucket"))
 }
 
 fn escrow_place(number: u64) -> String {
-    Bucket::escrow_place(Number::from_u64(number).expect("a number that tells its bucket"))
+    Bucket::escrow_place(Number::from_u64(number).expect("a number with its bucket"))
 }
 
 #[tokio::test]

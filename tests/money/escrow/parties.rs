@@ -12,9 +12,9 @@ use harness::{Caller, Reply, SeedAccount, Store, assert_fields};
 use serde_json::{Value, json};
 use store::deposit::DepositState;
 use store::deposit::script::{DepositMade, NewDeposit};
+use store::idempotency::RequestIdentity;
 use store::intent::IntentRecord;
 use store::keys::{IntentIndex, USER};
-use store::once::Once;
 use store::script::change::Scope;
 use store::transaction::Transaction;
 use store::wallet::script::find_or_open_user_wallet;
@@ -91,7 +91,7 @@ impl Side {
 
     /// Deposits this many nano-USD.
     pub async fn deposit(&self, nanos: u64) {
-        let once = fresh_once();
+        let identity = fresh_identity();
         let transaction = IdKind::Transaction.mint(now_ms()).unwrap();
         let place = WalletPlace {
             account: self.account.id.clone(),
@@ -100,7 +100,7 @@ impl Side {
             number: self.wallet,
         };
         let deposit = NewDeposit {
-            once: &once,
+            identity: &identity,
             record_life: None,
             wallet: &place,
             closed: false,
@@ -254,9 +254,9 @@ impl Side {
 }
 
 /// The identity of a request without a key.
-fn fresh_once() -> Once {
+fn fresh_identity() -> RequestIdentity {
     let mint = || IdKind::Intent.mint(now_ms()).unwrap();
-    Once {
+    RequestIdentity {
         id: mint(),
         spare_id: mint(),
         fingerprint: String::new(),

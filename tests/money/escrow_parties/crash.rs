@@ -12,8 +12,8 @@ use serde_json::json;
 use std::time::Duration;
 use store::escrow::script::{DisputeEnded, PartyDecision, Requester, Winner, decide, end_dispute};
 use store::escrow::{Escrow, EscrowStatus};
+use store::idempotency::RequestIdentity;
 use store::keys::IntentIndex;
-use store::once::Once;
 use store::sanity;
 use store::wallet::BALANCE_BY_OTHERS_MAX;
 
@@ -26,10 +26,11 @@ async fn begin(fixture: &Fixture, side: &Side, number: u64) -> bool {
     let secret = sanity::record(&fixture.store).await.unwrap().check_secret;
     let realm = side.account.keys.in_mode(side.mode);
     let request = json!({ "escrowId": number.to_string() });
-    let once = Once::new(&secret, &realm, Some("r"), ("escrow/release", &request), now_ms()).unwrap();
+    let identity =
+        RequestIdentity::new(&secret, &realm, Some("r"), ("escrow/release", &request), now_ms()).unwrap();
     let asked = Requester {
         scope: side.scope(),
-        once: &once,
+        identity: &identity,
         at_ms: now_ms(),
     };
     let escrow = Escrow::read(&fixture.store, number).await.unwrap().unwrap();

@@ -92,7 +92,11 @@ impl ModelFixture {
     }
 
     async fn spend(&self, spend: &Spend) -> Outcome {
-        let (once, txn, request) = (spend.request_id.once(), spend.request_id.txn(), spend.request());
+        let (identity, txn, request) = (
+            spend.request_id.identity(),
+            spend.request_id.txn(),
+            spend.request(),
+        );
         let new = spend::Spend {
             agent: &spend.agent,
             amount: usd(spend.amount),
@@ -104,7 +108,7 @@ impl ModelFixture {
             plan: spend.plan.as_ref().map(Plan::cap),
         };
         let ask = SpendStep::Request {
-            once: &once,
+            identity: &identity,
             at_ms: spend.request_id.at_ms,
             request: &request,
             injection: spend.injection.then_some(INJECTION),
@@ -166,14 +170,14 @@ impl ModelFixture {
     }
 
     async fn transfer(&self, transfer: &Transfer) -> Outcome {
-        let (once, txn, arrival) = (
-            transfer.request_id.once(),
+        let (identity, txn, arrival) = (
+            transfer.request_id.identity(),
             transfer.request_id.txn(),
             transfer.request_id.arrival(),
         );
         let (from, to) = (transfer.from.place(), transfer.to.place());
         let new = NewTransfer {
-            once: &once,
+            identity: &identity,
             record_life: transfer.keyed.then_some(RECORD_LIFE),
             from: &from,
             to: &to,
@@ -200,14 +204,14 @@ impl ModelFixture {
     }
 
     async fn deposit(&self, new: &Deposit) -> Outcome {
-        let (once, txn, place) = (new.request_id.once(), new.request_id.txn(), new.to.place());
+        let (identity, txn, place) = (new.request_id.identity(), new.request_id.txn(), new.to.place());
         let state = if new.pending {
             DepositState::Pending
         } else {
             DepositState::Confirmed
         };
         let deposit = NewDeposit {
-            once: &once,
+            identity: &identity,
             record_life: new.keyed.then_some(RECORD_LIFE),
             wallet: &place,
             closed: new.closed,
@@ -239,9 +243,9 @@ impl ModelFixture {
     }
 
     async fn confirm(&self, request_id: &RequestId, keyed: bool, reference: &str) -> Outcome {
-        let once = request_id.once();
+        let identity = request_id.identity();
         let confirmation = DepositConfirmation {
-            once: &once,
+            identity: &identity,
             record_life: keyed.then_some(RECORD_LIFE),
             reference,
             request: "{}",

@@ -7,13 +7,13 @@ use crate::model::{Place, USD, account};
 use store::StoreError;
 use store::escrow::script::{self as script, CallOutcome, DisputeEnded, Winner, decide, end_dispute, fund};
 use store::escrow::{Escrow, EscrowStatus, Party};
-use store::once::Once;
+use store::idempotency::RequestIdentity;
 
 impl RequestId {
-    fn requester<'a>(&self, once: &'a Once) -> script::Requester<'a> {
+    fn requester<'a>(&self, identity: &'a RequestIdentity) -> script::Requester<'a> {
         script::Requester {
             scope: scope(self.at),
-            once,
+            identity,
             at_ms: self.at_ms,
         }
     }
@@ -34,8 +34,8 @@ impl ModelFixture {
         match act {
             Act::Escrow(new) => self.create(new).await,
             Act::Fund { request_id, escrow } => {
-                let (escrow, once) = (self.read(*escrow).await?, request_id.once());
-                let called = fund(self.store(false), &request_id.requester(&once), &escrow).await;
+                let (escrow, identity) = (self.read(*escrow).await?, request_id.identity());
+                let called = fund(self.store(false), &request_id.requester(&identity), &escrow).await;
                 Ok(summary(called.map_err(wrong)?, |balance| {
                     format!("done {}", balance.get())
                 }))
@@ -73,7 +73,7 @@ impl ModelFixture {
     }
 
     async fn create(&self, new: &NewEscrow) -> Outcome {
-        let (payer, payee, once) = (new.from.party(), new.to.party(), new.request_id.once());
+        let (payer, payee, identity) = (new.from.party(), new.to.party(), new.request_id.identity());
         let escrow = script::NewEscrow {
             payer: &payer,
             payee: &payee,
@@ -81,7 +81,7 @@ impl ModelFixture {
             currency: USD,
             conditions: r#"{"n":1}"#,
         };
-        let requester = new.request_id.requester(&once);
+        let requester = new.request_id.requester(&identity);
         let made = match new.closed {
             true => escrow.refuse(self.store(false), &requester).await,
             false => escrow.create(self.store(new.crash), &requester).await,
@@ -92,14 +92,14 @@ impl ModelFixture {
     }
 
     async fn decide(&self, act: &Decide) -> Outcome {
-        let (escrow, once) = (self.read(act.escrow).await?, act.request_id.once());
+        let (escrow, identity) = (self.read(act.escrow).await?, act.request_id.identity());
         let verdict = match &act.verdict {
             Verdict::Release => script::PartyDecision::Release,
             Verdict::Dispute(reason) => script::PartyDecision::Dispute(reason.as_deref()),
         };
         let called = decide(
             self.store(act.crash),
-            &act.request_id.requester(&once),
+            &act.request_id.requester(&identity),
             &escrow,
             verdict,
         )

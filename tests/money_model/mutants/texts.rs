@@ -80,12 +80,12 @@ macro_rules! recipes {
 }
 
 recipes! {
-    transfer::OWN: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/kept_text", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"]
-        changing ["script/change", "script/budget", "script/caused", "script/kept_text", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"];
-    transfer::OUT: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/kept_text", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/out"]
+    transfer::OWN: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/kept_text", "script/money", "script/idempotency", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"]
+        changing ["script/change", "script/budget", "script/caused", "script/kept_text", "script/money", "script/idempotency", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"];
+    transfer::OUT: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/kept_text", "script/money", "script/idempotency", "script/refusals", "script/low_balance", "transfer/checks", "transfer/out"]
         changing ["transfer/out"];
-    deposit::script::MAKE: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/kept_text", "script/money", "script/once", "script/refusals", "deposit/make"] changing ["deposit/make"];
-    deposit::script::CONFIRM: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/kept_text", "script/money", "script/once", "script/refusals", "deposit/confirm"] changing ["deposit/confirm"];
+    deposit::script::MAKE: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/caused", "script/kept_text", "script/money", "script/idempotency", "script/refusals", "deposit/make"] changing ["deposit/make"];
+    deposit::script::CONFIRM: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/kept_text", "script/money", "script/idempotency", "script/refusals", "deposit/confirm"] changing ["deposit/confirm"];
     deposit::script::CANCEL: ["script/clock", "script/clock_bound", "script/change", "deposit/cancel"] changing ["deposit/cancel"];
     transit::script::ARRIVE: ["script/clock", "script/clock_bound", "script/change", "script/kept_text", "script/money", "script/intent", "transit/arrive"] changing ["transit/arrive"];
     escrow::script::CREATE: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/intent", "script/intent_budget", "escrow/create"] changing ["escrow/create"];

@@ -16,8 +16,8 @@ pub(super) fn parameters() -> Json {
     let of = |name: &str, description: &str, schema: Json| {
         parts::parameter("header", (name, false), description, schema)
     };
-    let once = "The same key and the same request: the first answer again, and nothing happens twice. The same key and \
-                another request: 422. Kept for at least 30 days.";
+    let idempotency_key = "The same key and the same request: the first answer again, and nothing happens twice. The \
+                           same key and another request: 422. Kept for at least 30 days.";
     let mode = "The mode of a call with a session. With an API key the mode of the key counts. A word that is no mode is refused.";
     let id = format!(
         "Your own id of the request, 1 to {RUN_ID_MAX} characters of A-Z a-z 0-9 . _ : -. It is returned and logged."
@@ -25,7 +25,7 @@ pub(super) fn parameters() -> Json {
     object([
         (
             "IdempotencyKey",
-            of("Idempotency-Key", once, field::idempotency_key()),
+            of("Idempotency-Key", idempotency_key, field::idempotency_key()),
         ),
         (
             "Mode",

@@ -52,7 +52,7 @@ fn parameters(route: &Route, section: &Section, doc: &Doc) -> Json {
     }
     parameters.extend(doc.query.iter().map(|field| parameter("query", field)));
     parameters.extend(doc.headers.iter().map(|field| parameter("header", field)));
-    if doc.is_once {
+    if doc.is_idempotent {
         parameters.push(headers::parameter("IdempotencyKey"));
     }
     if !matches!(route.access, Access::Public) {

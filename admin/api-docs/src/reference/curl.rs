@@ -30,7 +30,7 @@ pub(super) fn command(operation: &DocumentedOperation<'_>, document: &Document) 
         }
         None => {}
     }
-    if is_once(operation) {
+    if is_idempotent(operation) {
         parts.push("-H 'Idempotency-Key: order-7731'".to_owned());
     }
     if let Some(example) = operation
@@ -49,7 +49,7 @@ pub(super) fn command(operation: &DocumentedOperation<'_>, document: &Document) 
     parts.join(" \\\n  ")
 }
 
-fn is_once(operation: &DocumentedOperation<'_>) -> bool {
+fn is_idempotent(operation: &DocumentedOperation<'_>) -> bool {
     let parameters = operation
         .json
         .get("parameters")

@@ -45,7 +45,7 @@ fn create() -> Doc {
         );
     Doc::new("POST /wallet/deposits", "createDeposit", "Take a deposit in")
         .request_body(body)
-        .once()
+        .idempotent()
         .response::<DepositAnswer<'_>>(200, "The deposit; a repeated request returns the first answer.")
         .errors(&[
             Code::OwnerRequired,
@@ -67,7 +67,7 @@ fn confirm() -> Doc {
         "Confirm a pending deposit",
     )
     .request_body(body)
-    .once()
+    .idempotent()
     .response::<DepositAnswer<'_>>(200, "The deposit, confirmed.")
     .errors(&[
         Code::OwnerRequired,

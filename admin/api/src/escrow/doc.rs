@@ -61,7 +61,7 @@ fn create() -> Doc {
     let doc = Doc::new("POST /escrow/create", "createEscrow", "Make an escrow")
         .description("No money moves yet.")
         .request_body(body)
-        .once()
+        .idempotent()
         .response::<EscrowCreated<'_>>(200, "The escrow.")
         .errors(&[
             Code::InjectionDetected,
@@ -79,7 +79,7 @@ fn fund() -> Doc {
         "Put the payer's money into an escrow",
     )
     .request_body(of_number(BodyDoc::new("EscrowToFund")))
-    .once()
+    .idempotent()
     .response::<EscrowFunded<'_>>(200, "The money left the payer's wallet.")
     .errors(&[
         Code::EscrowWrongState,
@@ -119,7 +119,7 @@ fn release() -> Doc {
         "Either party can. A repeated release answers 409 with `replayed: true` and what it answered first.",
     )
     .request_body(of_number(BodyDoc::new("EscrowToRelease")))
-    .once()
+    .idempotent()
     .response::<EscrowResolved<'_>>(200, "The money is the payee's.");
     resolving(doc)
 }
@@ -133,7 +133,7 @@ fn dispute() -> Doc {
     let doc = Doc::new("POST /escrow/dispute", "disputeEscrow", "Dispute an escrow")
         .description("Either party can; no money moves, and the operator resolves it. A repeated dispute answers 409 with `replayed: true`.")
         .request_body(body)
-        .once()
+        .idempotent()
         .response::<EscrowResolved<'_>>(200, "It is disputed.")
         .errors(&[Code::InjectionDetected]);
     let reason = endpoint::doc::nullable(string());

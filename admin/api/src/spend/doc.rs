@@ -80,7 +80,7 @@ fn spend() -> Doc {
     let doc = Doc::new("POST /spend", "spend", "Spend")
         .description("Free text that reads like an attempt to instruct an AI agent blocks the spend. An amount above the policy's approval threshold waits for approval.")
         .request_body(fields(body))
-        .once()
+        .idempotent()
         .response::<SpendSettled<'_>>(200, "The money moved.")
         .response::<SpendPending<'_>>(202, "It waits for approval.");
     decided(doc).names_intent()

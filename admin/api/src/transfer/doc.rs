@@ -42,7 +42,7 @@ fn create((route, id, summary): (&'static str, &'static str, &'static str)) -> D
         );
     Doc::new(route, id, summary)
         .request_body(body)
-        .once()
+        .idempotent()
         .response::<TransferAnswer<'_>>(
             200,
             "The money moved; the same again when it is repeated with its key.",

@@ -11,7 +11,7 @@ const IDS_MAX = 100;
 const ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /**
- * @returns {{of: (id: string) => {kind: string, name: string}|null, want: (ids: Array<string|null>) => void}} `want`
+ * @returns {{of: (id: string) => {kind: string, name: string}|null, load: (ids: Array<string|null>) => void}} `load`
  *   requests the names not known yet; if the request fails, the page shows the ids alone
  */
 export function useNames() {
@@ -19,7 +19,7 @@ export function useNames() {
   const asked = useRef(new Set());
   const abort = useRef(null);
   useEffect(() => () => abort.current?.abort(), []);
-  const want = useCallback((ids) => {
+  const load = useCallback((ids) => {
     const fresh = [...new Set(ids)].filter((id) => id && ID.test(id) && !asked.current.has(id));
     abort.current ??= new AbortController();
     for (let at = 0; at < fresh.length; at += IDS_MAX) {
@@ -31,12 +31,12 @@ export function useNames() {
       );
     }
   }, []);
-  return { of: (id) => known.get(id) ?? null, want };
+  return { of: (id) => known.get(id) ?? null, load };
 }
 
 /** The names of these ids, for a page that has all ids at once. */
 export function useNamesOf(ids) {
   const names = useNames();
-  useEffect(() => names.want(ids), [ids.join(' ')]);
+  useEffect(() => names.load(ids), [ids.join(' ')]);
   return names;
 }

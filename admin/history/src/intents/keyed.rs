@@ -14,8 +14,8 @@ impl Intents<'_> {
     /// Returns the id for a key, and its record. The id is the first of `id_of(0)`, `id_of(1)`, … that has a record in
     /// the store, or that no archived intent can have. `None` if [`GENERATIONS_MAX`] are used up.
     ///
-    /// The segments' descriptors, which are in the store, tell whether an archived intent has an id. They may have
-    /// false positives, in which case the id is permanently skipped.
+    /// The test for archived intents uses the segments' descriptors, which are in the store. They may have false
+    /// positives, in which case the id is permanently skipped.
     ///
     /// # Errors
     /// [`StoreError`], never [`StoreError::Archive`].

@@ -185,13 +185,13 @@ fn equal_transfers_are_counted() {
     ] {
         let items: Vec<Item<'_>> = sides.iter().map(|side| (*side, "1 to 2", &[][..])).collect();
         let found = mismatch(Comparison::Transfer, &items);
-        let told = |number: u64| Vec::from_iter((number > 0).then(|| number.to_string()));
+        let reported = |number: u64| Vec::from_iter((number > 0).then(|| number.to_string()));
         match (sent, received) {
             (0, 0) => assert_eq!(found, [], "{sides:?}"),
             _ => {
                 assert_eq!(found.len(), 1, "{sides:?}");
                 let found = (&found[0].records, &found[0].matches);
-                assert_eq!(found, (&told(sent), &told(received)), "{sides:?}");
+                assert_eq!(found, (&reported(sent), &reported(received)), "{sides:?}");
             }
         }
     }

@@ -99,7 +99,7 @@ pub(super) fn batches_of(webhooks: &[WebhookRecord], events: &[DeliveryEvent]) -
     let batch = |webhook: &WebhookRecord| {
         let wanted = events
             .iter()
-            .filter(|event| wants(webhook, event.seq, event.event));
+            .filter(|event| is_subscribed(webhook, event.seq, event.event));
         WebhookDeliveries {
             webhook: webhook.id.clone(),
             deliveries: wanted.copied().collect(),
@@ -113,12 +113,12 @@ fn receives(webhook: &WebhookRecord, seq: u64, event: &Event) -> bool {
     let tested = || event.data.get("webhookId").and_then(Value::as_str);
     match event.name {
         EventName::WebhookTest => was_active(webhook, seq) && tested() == Some(webhook.id.as_str()),
-        name => wants(webhook, seq, name),
+        name => is_subscribed(webhook, seq, name),
     }
 }
 
 /// Returns whether a webhook has subscribed to an event of entry `seq`.
-fn wants(webhook: &WebhookRecord, seq: u64, event: EventName) -> bool {
+fn is_subscribed(webhook: &WebhookRecord, seq: u64, event: EventName) -> bool {
     webhook.events.contains(&event) && was_active(webhook, seq)
 }
 

@@ -290,7 +290,7 @@ mod tests {
             tally.count(&group("other", "frozen"), 26, at(26)),
             "each agent has its ten"
         );
-        let told: Vec<_> = tally.groups.iter().collect();
+        let fired: Vec<_> = tally.groups.iter().collect();
         let waiting = |count, first_seq, last_seq| GroupViolations {
             coalesced: Coalesced {
                 count,
@@ -302,7 +302,7 @@ mod tests {
             last_seq,
         };
         assert_eq!(
-            told,
+            fired,
             [
                 (&group("bot", "daily_limit"), &waiting(7, 12, 24)),
                 (&group("bot", "frozen"), &waiting(8, 11, 25))
@@ -342,8 +342,11 @@ mod tests {
             let counted = tally.count_within(&group(agent, "frozen"), (seq, 1), 2);
             assert_eq!(counted, fires, "{agent}");
         }
-        let (told, waiting) = tally.groups.first_key_value().unwrap();
-        assert_eq!((told, waiting.coalesced.count), (&group("", "frozen"), 2));
+        let (group_of_agent, waiting) = tally.groups.first_key_value().unwrap();
+        assert_eq!(
+            (group_of_agent, waiting.coalesced.count),
+            (&group("", "frozen"), 2)
+        );
         assert!(waiting.coalesced.of_many);
         assert_eq!(tally.minute.agents, 2);
     }
@@ -355,7 +358,7 @@ mod tests {
             .map(|seq| (group(["a", "b"][usize::from(seq % 3 == 0)], "frozen"), seq))
             .collect();
         let mut whole = ViolationCounts::default();
-        let told: Vec<bool> = entries
+        let fired: Vec<bool> = entries
             .iter()
             .map(|(group, seq)| whole.count(group, *seq, *seq))
             .collect();
@@ -373,7 +376,7 @@ mod tests {
             for (group, seq) in &entries[cut..] {
                 seen.push(second.count(group, *seq, *seq));
             }
-            assert_eq!((&seen, &second.groups), (&told, &whole.groups), "cut at {cut}");
+            assert_eq!((&seen, &second.groups), (&fired, &whole.groups), "cut at {cut}");
         }
     }
 

@@ -7,12 +7,12 @@ pub use cancel::{CANCEL, Cancelled, cancel};
 pub use confirm::{CONFIRM, DepositConfirmation, DepositConfirmed, confirm};
 
 use crate::deposit::{Deposit, DepositState};
+use crate::idempotency::RequestIdentity;
 use crate::intent::NewIntent;
 use crate::keys::deposit_lookup;
 use crate::lookup::script::note;
-use crate::once::Once;
 use crate::script::change::{
-    AuditEvent, BUDGET, CAUSED, KEPT_TEXT, MONEY, ONCE, REFUSALS, Scope, unexpected_reply,
+    AuditEvent, BUDGET, CAUSED, IDEMPOTENCY, KEPT_TEXT, MONEY, REFUSALS, Scope, unexpected_reply,
 };
 use crate::script::script;
 use crate::transaction::{NewTransaction, TransactionText, TransactionType};
@@ -28,7 +28,7 @@ script! {
     /// Creates a deposit.
     pub static MAKE = "deposit_make",
     kind: Change,
-    source: [BUDGET, CAUSED, KEPT_TEXT, MONEY, ONCE, REFUSALS, include_str!("make.lua")],
+    source: [BUDGET, CAUSED, KEPT_TEXT, MONEY, IDEMPOTENCY, REFUSALS, include_str!("make.lua")],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
     keys: struct DepositKeys: String { transactions, wallet[4], deposit, record },
@@ -41,13 +41,13 @@ script! {
 
 impl DepositKeys {
     /// Returns the keys of the deposit `reference` into the wallet of `owner`.
-    fn new(scope: &Scope<'_>, owner: &str, reference: &str, once: &Once) -> Self {
+    fn new(scope: &Scope<'_>, owner: &str, reference: &str, identity: &RequestIdentity) -> Self {
         let realm = scope.realm();
         Self {
             transactions: realm.transactions(),
             wallet: realm.leg(owner, TransactionType::Deposit.as_str()),
             deposit: realm.deposit(reference),
-            record: realm.intent(&once.id),
+            record: realm.intent(&identity.id),
         }
     }
 }
@@ -56,7 +56,7 @@ impl DepositKeys {
 #[derive(Debug)]
 pub struct NewDeposit<'a> {
     /// Identity of the request.
-    pub once: &'a Once,
+    pub identity: &'a RequestIdentity,
     /// Lifetime of the idempotency record; `None` for a request without a key, which leaves no record.
     pub record_life: Option<Duration>,
     /// The wallet; its account and mode are those of the scope.
@@ -198,10 +198,10 @@ impl NewDeposit<'_> {
 
     async fn make(&self, store: &Store, scope: &Scope<'_>) -> Result<MakeOutcome, StoreError> {
         let owner = self.wallet.owner.as_str();
-        let keys = DepositKeys::new(scope, owner, self.reference, self.once);
+        let keys = DepositKeys::new(scope, owner, self.reference, self.identity);
         let record = NewIntent {
             kind: IntentKind::Deposit,
-            fingerprint: &self.once.fingerprint,
+            fingerprint: &self.identity.fingerprint,
             amount: self.amount,
             currency: self.currency,
             actor: scope.actor,
@@ -215,7 +215,7 @@ impl NewDeposit<'_> {
         let fields = record.fields();
         let words = words(self.transaction, owner, self.currency, self.reference);
         let (number, amount) = (self.wallet.number.to_string(), self.amount.get().to_string());
-        let (id, life) = record_args(self.once, self.record_life);
+        let (id, life) = record_args(self.identity, self.record_life);
         let args = MakeArgs {
             wallet_number: &number,
             amount: &amount,

@@ -15,8 +15,8 @@ pub use resolve::{DisputeEnded, PartyDecision, Winner, decide, end_dispute};
 pub use transition::RESOLVE;
 
 use crate::escrow::{Escrow, EscrowStatus, Party};
+use crate::idempotency::RequestIdentity;
 use crate::intent::NewIntent;
-use crate::once::Once;
 use crate::script::change::{AuditEvent, BUDGET, INTENT, INTENT_BUDGET, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
@@ -54,7 +54,7 @@ pub struct Requester<'a> {
     /// Account, mode and API key of the caller.
     pub scope: Scope<'a>,
     /// Identity of the request.
-    pub once: &'a Once,
+    pub identity: &'a RequestIdentity,
     /// Time of the request, in ms since 1970.
     pub at_ms: u64,
 }
@@ -70,7 +70,7 @@ impl<'a> Requester<'a> {
     ) -> NewIntent<'a> {
         NewIntent {
             kind,
-            fingerprint: &self.once.fingerprint,
+            fingerprint: &self.identity.fingerprint,
             amount: escrow.amount,
             currency: &escrow.currency,
             actor: self.scope.actor,
@@ -144,12 +144,12 @@ fn mint_transaction() -> Result<String, StoreError> {
 
 /// Claims the caller's key in the caller's account. Returns false if it has a record, or another request's claim.
 async fn claim_key(store: &Store, requester: &Requester<'_>) -> Result<bool, StoreError> {
-    let once = requester.once;
-    let key = requester.scope.realm().intent(&once.id);
+    let identity = requester.identity;
+    let key = requester.scope.realm().intent(&identity.id);
     let keys = ClaimKeys { intent: &key };
     let args = ClaimArgs {
-        intent: &once.id,
-        fingerprint: &once.fingerprint,
+        intent: &identity.id,
+        fingerprint: &identity.fingerprint,
     };
     let reply = store.reply(&CLAIM, keys, args).await?;
     reply.is("claimed", &["known"])
@@ -167,7 +167,7 @@ async fn store_blocked_intent<T>(
     let keys = BlockedKeys {
         intent: realm.intent(&refusal.intent),
         intent_index: new.lists().keys(&realm),
-        claim: realm.intent(&requester.once.id),
+        claim: realm.intent(&requester.identity.id),
     };
     let (heads, fields) = (new.heads(false, &[refusal.reason]), new.fields());
     let args = BlockedArgs {

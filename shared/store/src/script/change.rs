@@ -40,7 +40,7 @@ pub(crate) const INTENT_BUDGET: &str = include_str!("intent_budget.lua");
 /// Count of stored refusals; for a change, needs [`BUDGET`].
 pub(crate) const REFUSALS: &str = include_str!("refusals.lua");
 /// The record of a transfer or deposit; for a change.
-pub(crate) const ONCE: &str = include_str!("once.lua");
+pub(crate) const IDEMPOTENCY: &str = include_str!("idempotency.lua");
 /// Checks whether an agent exists.
 pub(crate) const AGENT_EXISTS: &str = include_str!("agent_exists.lua");
 /// Sets and clears fields of a record.

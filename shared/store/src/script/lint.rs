@@ -352,7 +352,7 @@ fn no_change_of_an_account_escapes_its_version() {
                 .filter(|line| line.contains(field) && !line.contains("HMGET"));
             for line in writes {
                 let kept = line.contains("account_view[1]") || line.contains("account_view[2]");
-                assert!(kept, "{}: `{line}` is not told in the answer", script.name());
+                assert!(kept, "{}: `{line}` is not in the answer", script.name());
             }
         }
     }

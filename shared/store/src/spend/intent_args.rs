@@ -20,14 +20,14 @@ impl<'a> IntentArgs<'a> {
     pub(crate) fn new(spend: &Spend<'_>, scope: &Scope<'_>, step: SpendStep<'a>) -> Self {
         match step {
             SpendStep::Request {
-                once,
+                identity,
                 at_ms,
                 request,
                 injection,
             } => {
                 let new = NewIntent {
                     kind: IntentKind::Spend,
-                    fingerprint: &once.fingerprint,
+                    fingerprint: &identity.fingerprint,
                     amount: spend.amount,
                     currency: spend.currency,
                     actor: scope.actor,
@@ -40,8 +40,8 @@ impl<'a> IntentArgs<'a> {
                     escrow: None,
                 };
                 Self {
-                    id: &once.id,
-                    spare_id: &once.spare_id,
+                    id: &identity.id,
+                    spare_id: &identity.spare_id,
                     head: "",
                     heads: new.heads(true, &REASONS),
                     // For filters, which leave the rest of the request in the store.

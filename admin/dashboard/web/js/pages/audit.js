@@ -41,7 +41,7 @@ export default function Audit({ query }) {
         <${TimeFilter} name="from" label="From" /><${TimeFilter} name="to" label="Before" />
       <//></div>
       <${ListTable} path="/audit" plural="logs" query=${{ agentId, type, from, to }} refresh=${turn} caption="Entries" columns=${columns(names)}
-        keyOf=${(row) => row.seq} onData=${({ logs }) => names.want(logs.flatMap(({ actor, agentId: about }) => [actor, about]))} empty=${empty} />
+        keyOf=${(row) => row.seq} onData=${({ logs }) => names.load(logs.flatMap(({ actor, agentId: about }) => [actor, about]))} empty=${empty} />
     <//>
     ${entry !== null && html`<${Entry} seq=${entry} onClose=${() => open(null)} go=${open} />`}
   </div>`;

@@ -41,7 +41,7 @@ export default function Intents({ query }) {
     : html`<${None} spend=${spend} />`;
   const onData = (answer) => {
     setPartial(answer.partial);
-    names.want(answer.intents.map(({ agentId }) => agentId));
+    names.load(answer.intents.map(({ agentId }) => agentId));
   };
   return html`<div>
     <${PageHead} title="Intents" actions=${spend}>What agents and people asked to pay, also what was refused. Each intent is a chain of hashes that anyone can check.<//>

@@ -91,7 +91,7 @@ const SILENT: &[&str] = &[
     "webhook.updated",
 ];
 /// All types of entries that can cause an event.
-const TOLD: &[&str] = &[
+const WITH_EVENT: &[&str] = &[
     "agent.frozen",
     "agent.run.completed",
     "agent.run.failed",
@@ -141,8 +141,8 @@ fn nothing_else_makes_an_event() {
 /// A new type of entry must be added to one of the lists: the sources of the scripts' twins contain no other type.
 #[test]
 fn every_type_of_entry_is_known_here() {
-    let known: BTreeSet<&str> = SILENT.iter().chain(TOLD).copied().collect();
-    assert_eq!(known.len(), SILENT.len() + TOLD.len(), "none twice");
+    let known: BTreeSet<&str> = SILENT.iter().chain(WITH_EVENT).copied().collect();
+    assert_eq!(known.len(), SILENT.len() + WITH_EVENT.len(), "none twice");
     let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/src");
     let mut found = BTreeSet::new();
     let mut folders = vec![scripts];
@@ -166,7 +166,7 @@ fn every_type_of_entry_is_known_here() {
         .collect();
     assert!(
         unknown.is_empty(),
-        "in SILENT or TOLD, with an event or a test that there is none: {unknown:?}"
+        "in SILENT or WITH_EVENT, with an event or a test that there is none: {unknown:?}"
     );
     assert!(found.len() > 25, "the types were found: {found:?}");
 }

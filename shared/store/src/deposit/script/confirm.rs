@@ -2,10 +2,10 @@
 
 use super::{DepositKeys, words};
 use crate::deposit::Deposit;
+use crate::idempotency::RequestIdentity;
 use crate::intent::NewIntent;
 use crate::keys::agent_of_owner;
-use crate::once::Once;
-use crate::script::change::{AuditEvent, BUDGET, KEPT_TEXT, MONEY, ONCE, REFUSALS, Scope};
+use crate::script::change::{AuditEvent, BUDGET, IDEMPOTENCY, KEPT_TEXT, MONEY, REFUSALS, Scope};
 use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::transfer::record_args;
@@ -19,7 +19,7 @@ script! {
     /// Credits a pending deposit to its wallet.
     pub static CONFIRM = "deposit_confirm",
     kind: Change,
-    source: [BUDGET, KEPT_TEXT, MONEY, ONCE, REFUSALS, include_str!("../confirm.lua")],
+    source: [BUDGET, KEPT_TEXT, MONEY, IDEMPOTENCY, REFUSALS, include_str!("../confirm.lua")],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
     keys: DepositKeys,
@@ -55,7 +55,7 @@ pub enum DepositConfirmed {
 #[derive(Debug)]
 pub struct DepositConfirmation<'a> {
     /// Identity of the request.
-    pub once: &'a Once,
+    pub identity: &'a RequestIdentity,
     /// Lifetime of the idempotency record; `None` for a request without a key, which leaves no record.
     pub record_life: Option<Duration>,
     /// Reference of the deposit.
@@ -97,10 +97,10 @@ impl DepositConfirmation<'_> {
         deposit: &Deposit,
     ) -> Result<ScriptReply, StoreError> {
         let owner = deposit.owner.as_str();
-        let keys = DepositKeys::new(scope, owner, self.reference, self.once);
+        let keys = DepositKeys::new(scope, owner, self.reference, self.identity);
         let record = NewIntent {
             kind: IntentKind::Deposit,
-            fingerprint: &self.once.fingerprint,
+            fingerprint: &self.identity.fingerprint,
             amount: deposit.amount,
             currency: &deposit.currency,
             actor: scope.actor,
@@ -114,7 +114,7 @@ impl DepositConfirmation<'_> {
         let fields = record.fields();
         let (number, amount) = (deposit.wallet.to_string(), deposit.amount.get().to_string());
         let words = words(&deposit.id, owner, &deposit.currency, self.reference);
-        let (id, life) = record_args(self.once, self.record_life);
+        let (id, life) = record_args(self.identity, self.record_life);
         let args = ConfirmArgs {
             wallet_number: &number,
             amount: &amount,
@@ -138,13 +138,13 @@ pub async fn confirm(
     scope: &Scope<'_>,
     reference: &str,
 ) -> Result<DepositConfirmed, StoreError> {
-    let keyless = Once {
+    let keyless = RequestIdentity {
         id: String::new(),
         spare_id: String::new(),
         fingerprint: String::new(),
     };
     let confirmation = DepositConfirmation {
-        once: &keyless,
+        identity: &keyless,
         record_life: None,
         reference,
         request: "{}",

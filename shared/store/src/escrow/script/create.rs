@@ -99,7 +99,7 @@ impl NewEscrow<'_> {
         requester: &Requester<'_>,
     ) -> Result<CallOutcome<CreatedEscrow>, StoreError> {
         let refusal = EscrowBlocked {
-            intent: requester.once.id.clone(),
+            intent: requester.identity.id.clone(),
             reason: Reason::WalletClosed,
             status: None,
         };
@@ -125,7 +125,7 @@ impl NewEscrow<'_> {
         let keys = CreateKeys {
             payer: realm.wallet(&self.payer.owner),
             payee: realm.wallet(payee_owner),
-            intent: realm.intent(&requester.once.id),
+            intent: realm.intent(&requester.identity.id),
             intent_index: intent.lists().keys(&realm),
             escrow: realm.escrow(number.get()),
             escrows: realm.escrows(),
@@ -133,7 +133,7 @@ impl NewEscrow<'_> {
             transit: realm.bucket().transit(),
         };
         let (from, to) = (self.payer.wallet.to_string(), self.payee.wallet.to_string());
-        let own = self.fields(&from, &to, &requester.once.id);
+        let own = self.fields(&from, &to, &requester.identity.id);
         let own_count = own.len().to_string();
         let (heads, fields) = (intent.heads(false, &[]), intent.fields());
         let event = self.event(requester, Some(number.get()));
@@ -146,7 +146,7 @@ impl NewEscrow<'_> {
             payer_number: &from,
             payee_number: if elsewhere { "" } else { &to },
             number: &number,
-            intent: &requester.once.id,
+            intent: &requester.identity.id,
             heads: &heads,
             place: &place,
             transit: row_id,
@@ -180,7 +180,7 @@ impl NewEscrow<'_> {
     fn intent<'a>(&'a self, requester: &'a Requester<'_>, escrow: Option<u64>) -> NewIntent<'a> {
         NewIntent {
             kind: IntentKind::EscrowCreate,
-            fingerprint: &requester.once.fingerprint,
+            fingerprint: &requester.identity.fingerprint,
             amount: self.amount,
             currency: self.currency,
             actor: requester.scope.actor,
@@ -195,7 +195,12 @@ impl NewEscrow<'_> {
 
     fn event(&self, requester: &Requester<'_>, number: Option<u64>) -> AuditEvent<'_> {
         let amount = (self.amount, self.currency);
-        let data = audit_details(number, (self.payer, self.payee), amount, Some(&requester.once.id));
+        let data = audit_details(
+            number,
+            (self.payer, self.payee),
+            amount,
+            Some(&requester.identity.id),
+        );
         AuditEvent::new("escrow.create", data).with_agent(self.payer.agent())
     }
 

@@ -84,7 +84,7 @@ async fn execute(
     escrow: &Escrow,
     payee_closed: bool,
 ) -> Result<ScriptReply, StoreError> {
-    let (realm, once) = (requester.scope.realm(), requester.once);
+    let (realm, identity) = (requester.scope.realm(), requester.identity);
     let (payer, payee) = (&escrow.payer, &escrow.payee);
     let request = request_json(escrow.number);
     let intent = requester.intent(IntentKind::EscrowFund, escrow, &payer.owner, &request);
@@ -92,8 +92,8 @@ async fn execute(
     let keys = FundKeys {
         transactions: realm.transactions(),
         payer: realm.leg(&payer.owner, KIND.as_str()),
-        intent: realm.intent(&once.id),
-        spare_intent: realm.intent(&once.spare_id),
+        intent: realm.intent(&identity.id),
+        spare_intent: realm.intent(&identity.spare_id),
         intent_index: intent.lists().keys(&realm),
         escrow: realm.escrow(escrow.number),
         payer_open: realm.open_escrows(&payer.owner),
@@ -111,14 +111,14 @@ async fn execute(
         number: &number,
         amount: &amount,
         transaction: &transaction,
-        transaction_text: &payment(escrow, &transaction, &once.id),
-        intent: &once.id,
-        spare_intent: &once.spare_id,
+        transaction_text: &payment(escrow, &transaction, &identity.id),
+        intent: &identity.id,
+        spare_intent: &identity.spare_id,
         heads: &heads,
         fields: fields.iter().map(String::as_str).collect(),
     };
-    let event =
-        AuditEvent::new("escrow.fund", audit_details_of(escrow, Some(&once.id))).with_agent(payer.agent());
+    let event = AuditEvent::new("escrow.fund", audit_details_of(escrow, Some(&identity.id)))
+        .with_agent(payer.agent());
     requester.scope.execute(store, &FUND, event, keys, args).await
 }
 

@@ -46,7 +46,7 @@ impl TransitToPayee<'_> {
             memo: None,
         });
         let intent = self.intent.map(|(requester, new)| IntentParts {
-            id: requester.once.id.clone(),
+            id: requester.identity.id.clone(),
             kind: new.kind.as_str().to_owned(),
             agent: new.agent.to_owned(),
             heads: new.heads(false, &[]),

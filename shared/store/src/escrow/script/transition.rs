@@ -113,7 +113,7 @@ impl EscrowTransition<'_> {
         target: Option<PaidWallet<'_>>,
     ) -> Result<Option<Transitioned>, StoreError> {
         let (keys, args) = (self.keys(target), self.args(target)?);
-        let intent = self.request.map(|(requester, _)| requester.once.id.as_str());
+        let intent = self.request.map(|(requester, _)| requester.identity.id.as_str());
         let mut data = audit_details_of(self.escrow, intent);
         if let Some(data) = data.as_object_mut() {
             data.insert("becomes".to_owned(), self.becomes.as_str().into());
@@ -159,9 +159,10 @@ impl EscrowTransition<'_> {
             payer_open: realm.open_escrows(&escrow.payer.owner),
             payee_open: realm.open_escrows(&local_party.owner),
             transit: realm.bucket().transit(),
-            intent: local_intent.map_or_else(unused, |(requester, _)| realm.intent(&requester.once.id)),
-            spare_intent: local_intent
-                .map_or_else(unused, |(requester, _)| realm.intent(&requester.once.spare_id)),
+            intent: local_intent.map_or_else(unused, |(requester, _)| realm.intent(&requester.identity.id)),
+            spare_intent: local_intent.map_or_else(unused, |(requester, _)| {
+                realm.intent(&requester.identity.spare_id)
+            }),
             intent_index: local_intent.map_or_else(
                 || std::array::from_fn(|_| unused()),
                 |(_, intent)| intent.lists().keys(&realm),
@@ -178,7 +179,7 @@ impl EscrowTransition<'_> {
                 id: self.transaction,
                 kind,
                 owner,
-                intent: requester.map(|requester| requester.once.id.as_str()),
+                intent: requester.map(|requester| requester.identity.id.as_str()),
                 currency: &escrow.currency,
                 tail: TransactionText {
                     counterparty: Some(format!("escrow:{}", escrow.number)),
@@ -199,8 +200,8 @@ impl EscrowTransition<'_> {
             transit: text(self.transit.map(|transit| transit.id.as_str())),
             transit_row: row.unwrap_or_default(),
             number: escrow.number.to_string(),
-            intent: text(requester.map(|requester| requester.once.id.as_str())),
-            spare_intent: text(requester.map(|requester| requester.once.spare_id.as_str())),
+            intent: text(requester.map(|requester| requester.identity.id.as_str())),
+            spare_intent: text(requester.map(|requester| requester.identity.spare_id.as_str())),
             requester: text(requester.map(|requester| requester.scope.account)),
             kind: text(self.request.map(|(_, intent)| intent.kind.as_str())),
             dispute_reason: text(self.note),

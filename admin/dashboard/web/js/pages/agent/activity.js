@@ -38,6 +38,6 @@ export function Activity({ agent }) {
     <${LinkButton} small to=${href('/audit', { agentId: agent.id })}>Open in audit<//>`;
   return html`<${Section} title="Recent decisions and changes" flush actions=${actions}>
     <${ListTable} path="/audit" plural="logs" query=${{ agentId: agent.id, type }} refresh=${turn} caption="Decisions and changes" columns=${columns(names)}
-      keyOf=${(entry) => entry.seq} onData=${({ logs }) => names.want(logs.map(({ actor }) => actor))} empty=${type ? 'None of this kind.' : 'Nothing has happened yet.'} />
+      keyOf=${(entry) => entry.seq} onData=${({ logs }) => names.load(logs.map(({ actor }) => actor))} empty=${type ? 'None of this kind.' : 'Nothing has happened yet.'} />
   <//>`;
 }

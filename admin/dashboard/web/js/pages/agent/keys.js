@@ -45,7 +45,7 @@ function VirtualKeys({ agent }) {
       ? html`<span class="cell-actions"><${ActionButton} small kind="danger" run=${() => revoke(key)} aria-label=${`Revoke the key ${key.name}`}>Revoke<//></span>` : '') },
   ].filter(Boolean);
   const create = may('admin') && html`<${Button} small kind="primary" onClick=${() => setCreating(true)}>Create virtual key<//>`;
-  return html`<${Section} title="Virtual keys" flush actions=${create} lead="What the agent calls the edge with. Each can be revoked on its own; the next call tells.">
+  return html`<${Section} title="Virtual keys" flush actions=${create} lead="What the agent calls the edge with. Each can be revoked on its own; the next call with it is refused.">
     <${ListTable} path=${`/agents/${seg(agent.id)}/virtual-keys`} plural="virtualKeys" refresh=${turn} caption="Virtual keys" columns=${columns}
       keyOf=${(key) => key.keyId} empty="There is no virtual key yet." />
     ${creating && html`<${Create} agent=${agent} onClose=${() => setCreating(false)} onDone=${(answer) => { setCreating(false); setIssued(answer); again(); }} />`}

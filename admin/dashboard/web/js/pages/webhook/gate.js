@@ -46,7 +46,7 @@ export function Gate({ error }) {
   const { upgradeTo, upgradeUrl } = error.body;
   return html`<${Section} title="Not part of this plan">
     <${Empty} title=${error.message}>
-      <p>Webhooks tell your systems at once when an agent is frozen, a spend waits, a cap denies or a balance is low.
+      <p>Webhooks notify your systems at once when an agent is frozen, a spend waits, a cap denies or a balance is low.
         ${upgradeTo ? html` They come with the plan <strong>${plainWord(upgradeTo)}</strong>.` : ''} Programs with an API key can use them on any plan.</p>
       <p>${may('owner')
     ? html`<${LinkButton} kind="primary" to=${upgradeAddress(upgradeUrl)}>${upgradeTo ? `Upgrade to ${plainWord(upgradeTo)}` : 'See the plans'}<//>`

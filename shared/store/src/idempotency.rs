@@ -19,7 +19,7 @@ pub fn is_key(key: &str) -> bool {
 
 /// Identity of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Once {
+pub struct RequestIdentity {
     /// Id of its record, `int_…`: a function of account, mode, idempotency key and generation, independent of the
     /// route.
     pub id: String,
@@ -29,7 +29,7 @@ pub struct Once {
     pub fingerprint: String,
 }
 
-impl Once {
+impl RequestIdentity {
     /// Returns the identity of a request to `route` with these fields, amounts in nano-USD. Without a key the id is
     /// random.
     ///
@@ -107,17 +107,23 @@ mod tests {
     use domain::mode::Mode;
     use serde_json::json;
 
-    fn once(account: &str, mode: Mode, key: Option<&str>, route: &str, request: &Value) -> Once {
+    fn identity(
+        account: &str,
+        mode: Mode,
+        key: Option<&str>,
+        route: &str,
+        request: &Value,
+    ) -> RequestIdentity {
         let secret = CheckSecret::from_stored("00".repeat(32));
-        Once::new(&secret, &Realm::new(account, mode), key, (route, request), 1).unwrap()
+        RequestIdentity::new(&secret, &Realm::new(account, mode), key, (route, request), 1).unwrap()
     }
 
     #[test]
     fn the_key_leads_to_one_id_in_its_account_and_mode() {
         let request = json!({ "amountNanos": "5" });
-        let first = once("acct_1", Mode::Live, Some("k"), "spend", &request);
+        let first = identity("acct_1", Mode::Live, Some("k"), "spend", &request);
         assert_eq!(
-            once("acct_1", Mode::Live, Some("k"), "transfer", &request).id,
+            identity("acct_1", Mode::Live, Some("k"), "transfer", &request).id,
             first.id
         );
         for (account, mode, key) in [
@@ -125,11 +131,11 @@ mod tests {
             ("acct_1", Mode::Test, "k"),
             ("acct_1", Mode::Live, "K"),
         ] {
-            assert_ne!(once(account, mode, Some(key), "spend", &request).id, first.id);
+            assert_ne!(identity(account, mode, Some(key), "spend", &request).id, first.id);
         }
         assert_ne!(
-            once("acct_1", Mode::Live, None, "spend", &request).id,
-            once("acct_1", Mode::Live, None, "spend", &request).id
+            identity("acct_1", Mode::Live, None, "spend", &request).id,
+            identity("acct_1", Mode::Live, None, "spend", &request).id
         );
         assert!(
             first.id.starts_with("int_") && first.id.len() == 30,
@@ -144,12 +150,13 @@ mod tests {
     fn each_generation_of_a_key_has_an_id_of_its_own() {
         let secret = CheckSecret::from_stored("00".repeat(32));
         let realm = Realm::new("acct_1", Mode::Live);
-        let ids = ["k", "k1", "k 1"].map(|key| [0, 1, 2, 10].map(|n| Once::id_of(&secret, &realm, key, n)));
+        let ids = ["k", "k1", "k 1"]
+            .map(|key| [0, 1, 2, 10].map(|n| RequestIdentity::id_of(&secret, &realm, key, n)));
         let all: std::collections::BTreeSet<&String> = ids.iter().flatten().collect();
         assert_eq!(all.len(), 12);
         assert_eq!(
             ids[0][0],
-            once("acct_1", Mode::Live, Some("k"), "spend", &json!({})).id
+            identity("acct_1", Mode::Live, Some("k"), "spend", &json!({})).id
         );
         // Pinned, like the first one.
         assert_eq!(ids[0][1], "int_5WV0DVHDQHJT76HGHSF4PQA1N7");
@@ -157,7 +164,8 @@ mod tests {
 
     #[test]
     fn the_fingerprint_ignores_order_and_sees_route_and_values() {
-        let of = |route: &str, request: Value| once("a", Mode::Live, Some("k"), route, &request).fingerprint;
+        let of =
+            |route: &str, request: Value| identity("a", Mode::Live, Some("k"), route, &request).fingerprint;
         let first = of("spend", json!({ "a": "1", "b": { "x": 1, "y": [1.0] } }));
         assert_eq!(of("spend", json!({ "b": { "y": [1], "x": 1 }, "a": "1" })), first);
         assert_ne!(of("spend", json!({ "b": { "y": [2], "x": 1 }, "a": "1" })), first);
@@ -171,7 +179,7 @@ mod tests {
     fn integers_beyond_doubles_are_seen_by_every_digit() {
         let of = |text: &str| {
             let request = serde_json::from_str(text).unwrap();
-            once("a", Mode::Live, Some("k"), "spend", &request).fingerprint
+            identity("a", Mode::Live, Some("k"), "spend", &request).fingerprint
         };
         for alike in [
             [r#"{"n":9007199254740992}"#, r#"{"n":9007199254740993}"#],

@@ -7,8 +7,8 @@ use endpoint::{Answer, Code, Fields, IdempotencyKey, Problem};
 use history::intents::{GENERATIONS_MAX, Intents};
 use serde_json::Value;
 use std::time::Duration;
+use store::idempotency::RequestIdentity;
 use store::intent::{IntentRecord, RequestLookup};
-use store::once::Once;
 use store::server_clock;
 
 /// The idempotency key of a request, resolved before the request itself is parsed (decision D75): the id of the record
@@ -30,9 +30,9 @@ pub(super) struct ResolvedKey {
 }
 
 /// The identity of a request that was read.
-pub(super) struct RequestIdentity {
+pub(super) struct IdentifiedRequest {
     /// Id and fingerprint.
-    pub(super) once: Once,
+    pub(super) identity: RequestIdentity,
     /// The record, if the request was made before.
     pub(super) record: Option<IntentRecord>,
     /// Lifetime of the record of a transfer or deposit; `None` without a key.
@@ -83,11 +83,11 @@ impl ResolvedKey {
         call: &Call,
         route: &'static str,
         request: &Value,
-    ) -> Result<RequestIdentity, Problem> {
-        let once = self.once(route, request)?;
-        let record = self.earlier_record(call, &once).await?;
-        Ok(RequestIdentity {
-            once,
+    ) -> Result<IdentifiedRequest, Problem> {
+        let identity = self.identity(route, request)?;
+        let record = self.earlier_record(call, &identity).await?;
+        Ok(IdentifiedRequest {
+            identity,
             record,
             record_life: self.has_key.then_some(call.state.idempotency_life),
         })
@@ -97,16 +97,16 @@ impl ResolvedKey {
     ///
     /// # Errors
     /// 422 `IDEMPOTENCY_KEY_REUSED` if the body names an intent of another request.
-    fn once(&self, route: &'static str, request: &Value) -> Result<Once, Problem> {
-        let once = Once::named(self.id.clone(), self.spare_id.clone(), (route, request));
+    fn identity(&self, route: &'static str, request: &Value) -> Result<RequestIdentity, Problem> {
+        let identity = RequestIdentity::named(self.id.clone(), self.spare_id.clone(), (route, request));
         match &self.found {
-            RequestLookup::Record(record) if record.fingerprint != once.fingerprint => {
+            RequestLookup::Record(record) if record.fingerprint != identity.fingerprint => {
                 Err(Code::IdempotencyKeyReused.into())
             }
-            RequestLookup::Claimed { fingerprint } if *fingerprint != once.fingerprint => {
+            RequestLookup::Claimed { fingerprint } if *fingerprint != identity.fingerprint => {
                 Err(Code::IdempotencyKeyReused.into())
             }
-            _ => Ok(once),
+            _ => Ok(identity),
         }
     }
 
@@ -115,15 +115,19 @@ impl ResolvedKey {
     ///
     /// # Errors
     /// 503 if the record does not have the durability required for repeating an answer.
-    async fn earlier_record(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
+    async fn earlier_record(
+        &self,
+        call: &Call,
+        identity: &RequestIdentity,
+    ) -> Result<Option<IntentRecord>, Problem> {
         let RequestLookup::Record(record) = &self.found else {
             return Ok(None);
         };
         if self.names_intent {
-            let live = earlier(call, once).await?;
+            let live = earlier(call, identity).await?;
             return Ok(Some(live.unwrap_or_else(|| (**record).clone())));
         }
-        require_safe(call, once).await?;
+        require_safe(call, identity).await?;
         Ok(Some((**record).clone()))
     }
 
@@ -153,7 +157,7 @@ pub(super) async fn identify(
     body: &Fields<'_>,
     route: &'static str,
     request: &Value,
-) -> Result<RequestIdentity, Problem> {
+) -> Result<IdentifiedRequest, Problem> {
     let spare_id = IdKind::Intent.mint(now_ms())?;
     let key = ResolvedKey::from_key(call, body, &spare_id, async { Ok(now_ms()) }).await?;
     key.identify(call, route, request).await
@@ -163,18 +167,21 @@ pub(super) async fn identify(
 ///
 /// # Errors
 /// 422 `IDEMPOTENCY_KEY_REUSED` if the record belongs to another request, 503.
-pub(super) async fn earlier(call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
+pub(super) async fn earlier(
+    call: &Call,
+    identity: &RequestIdentity,
+) -> Result<Option<IntentRecord>, Problem> {
     let realm = call.realm();
-    let (fingerprint, record) = match IntentRecord::find(&call.state.store, &realm, &once.id).await? {
+    let (fingerprint, record) = match IntentRecord::find(&call.state.store, &realm, &identity.id).await? {
         RequestLookup::Nothing => return Ok(None),
         RequestLookup::Claimed { fingerprint } => (fingerprint, None),
         RequestLookup::Record(record) => (record.fingerprint.clone(), Some(*record)),
     };
-    if fingerprint != once.fingerprint {
+    if fingerprint != identity.fingerprint {
         return Err(Code::IdempotencyKeyReused.into());
     }
     if record.is_some() {
-        require_safe(call, once).await?;
+        require_safe(call, identity).await?;
     }
     Ok(record)
 }
@@ -183,14 +190,17 @@ pub(super) async fn earlier(call: &Call, once: &Once) -> Result<Option<IntentRec
 ///
 /// # Errors
 /// Those of [`earlier`]; 503 if there is no record any more.
-pub(super) async fn require_earlier(call: &Call, once: &Once) -> Result<IntentRecord, Problem> {
-    let record = earlier(call, once).await?;
+pub(super) async fn require_earlier(
+    call: &Call,
+    identity: &RequestIdentity,
+) -> Result<IntentRecord, Problem> {
+    let record = earlier(call, identity).await?;
     record.ok_or_else(|| Code::ServiceUnavailable.into())
 }
 
 /// Refuses to repeat an answer whose record lacks the durability of a first answer.
-async fn require_safe(call: &Call, once: &Once) -> Result<(), Problem> {
-    let key = call.realm().intent(&once.id);
+async fn require_safe(call: &Call, identity: &RequestIdentity) -> Result<(), Problem> {
+    let key = call.realm().intent(&identity.id);
     match call.state.store.is_safely_there(&key, None).await? {
         true => Ok(()),
         false => Err(Code::ServiceUnavailable.into()),
@@ -215,7 +225,7 @@ async fn resolve(
     let Some(key) = key.map(IdempotencyKey::as_str) else {
         return Ok((IdKind::Intent.mint(now_ms())?, RequestLookup::Nothing, false));
     };
-    let id_of = |generation| Once::id_of(&call.caller.check_secret, realm, key, generation);
+    let id_of = |generation| RequestIdentity::id_of(&call.caller.check_secret, realm, key, generation);
     let (id, found) = intents.find_by_key(id_of).await?.ok_or_else(used_up)?;
     Ok((id, found, false))
 }
@@ -261,7 +271,7 @@ mod tests {
         let claimed = |fingerprint: &str| RequestLookup::Claimed {
             fingerprint: fingerprint.to_owned(),
         };
-        let once = |found: RequestLookup| {
+        let identity = |found: RequestLookup| {
             let key = ResolvedKey {
                 id: "int_1".to_owned(),
                 spare_id: "int_2".to_owned(),
@@ -270,14 +280,14 @@ mod tests {
                 has_key: true,
                 at_ms: 1,
             };
-            key.once("spend", &json!({ "amount": "1" }))
+            key.identity("spend", &json!({ "amount": "1" }))
         };
-        let own = once(RequestLookup::Nothing).unwrap();
+        let own = identity(RequestLookup::Nothing).unwrap();
         for found in [claimed(&own.fingerprint), record(&own.fingerprint)] {
-            assert_eq!(once(found).unwrap(), own);
+            assert_eq!(identity(found).unwrap(), own);
         }
         for found in [claimed("other"), record("other")] {
-            assert_eq!(once(found).unwrap_err().code(), Code::IdempotencyKeyReused);
+            assert_eq!(identity(found).unwrap_err().code(), Code::IdempotencyKeyReused);
         }
     }
 }
