@@ -4,11 +4,12 @@
 
 use super::Edge;
 use super::arrivals::Arrivals;
-use super::connection::{self, Connection};
+use super::connection::Connection;
 use super::connections::Connections;
 use super::control_limited::ControlLimited;
 use super::head::RequestHeads;
 use super::head_limited::HeadLimited;
+use super::http_options;
 use super::preface;
 use super::state::EdgeState;
 use super::unknown_keys_limited::UnknownKeysLimited;
@@ -57,7 +58,7 @@ impl EdgeApp {
     ) -> Self {
         let mut proxy = HttpProxy::new(Edge::new(Arc::clone(&state)), conf);
         proxy.handle_init_modules();
-        proxy.server_options = Some(connection::options());
+        proxy.server_options = Some(http_options::proxy());
         Self {
             proxy: Arc::new(proxy),
             state,
