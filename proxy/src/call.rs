@@ -78,7 +78,7 @@ pub struct CallPipeline {
     pub call_settler: Arc<CallSettler>,
     /// Steps 5 and 6 of a stream.
     pub streams: Arc<Streams>,
-    /// A call whose caller has disconnected is still in flight.
+    /// Counts a call as in flight after its caller has disconnected.
     pub admission: Arc<RequestAdmission>,
     /// Limits the requests with known keys.
     pub request_limits: RequestLimits,
@@ -176,8 +176,7 @@ impl CallPipeline {
         })
     }
 
-    /// Steps 4 to 6, even if the caller disconnects. Pingora's contract does not say whether it drops the future of a
-    /// request whose caller has left.
+    /// Steps 4 to 6, even if the caller disconnects: Pingora may then drop the future of the request.
     fn run_to_completion(
         self: &Arc<Self>,
         mut trace: RequestTrace,

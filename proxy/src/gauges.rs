@@ -51,7 +51,7 @@ telemetry::metrics! {
         draining: gauge("draining"),
         /// Open connections of callers.
         callers: gauge("connections"),
-        /// Limit of callers' connections (proxy.max_connections, or the rest of the open files).
+        /// Limit of callers' connections (proxy.max_connections, or the number that the limit of open files allows).
         callers_max: gauge("connections_max"),
         /// Decisions refused because the store lost writes of the account; its calls are denied.
         lost_writes: counter("lost_writes_refusals_total"),

@@ -18,7 +18,8 @@ mod http2_requests;
 mod key_owners;
 mod large_bodies;
 mod metrics;
-pub mod openapi;
+#[cfg(test)]
+mod openapi;
 mod ops;
 mod protected_request;
 mod provider_keys;

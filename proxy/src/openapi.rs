@@ -1,5 +1,6 @@
 //! The OpenAPI document of the edge, generated from the lists that answers are built from: denials, refusals and
-//! headers.
+//! headers. Tests alone generate it: they compare it with docs/reference/openapi/edge.json, which the admin server
+//! contains as data.
 
 mod calls;
 mod headers;
@@ -22,7 +23,7 @@ Streams, `POST /v1/responses` and `POST /v1/embeddings` are off unless the opera
 is on: `streaming`, `endpoints`.";
 
 /// Generates the document.
-pub fn document() -> Json {
+fn document() -> Json {
     let mut components = Components::default();
     let paths: Json = OfferedRoutes::ALL
         .rows()
@@ -112,7 +113,7 @@ fn health(components: &mut Components) -> Json {
     object([
         ("tags", vec!["Service"].into()),
         ("operationId", "getHealth".into()),
-        ("summary", "Ask whether calls can be decided".into()),
+        ("summary", "Show whether calls can be decided".into()),
         ("description", "Needs no key.".into()),
         ("parameters", Json::List(vec![headers::request_id()])),
         ("responses", responses::all(components, PathGroup::Health)),
@@ -137,6 +138,16 @@ fn security_schemes() -> Json {
 mod tests {
     use super::*;
     use crate::reply::refusal::RefusalKind;
+    use harness::compare_written;
+
+    #[test]
+    fn the_document_of_the_edge_is_that_of_the_code() {
+        compare_written(
+            "docs/reference/openapi/edge.json",
+            &document().pretty(),
+            "--lib --test openapi is_that_of_the_code",
+        );
+    }
 
     #[test]
     fn every_reason_kind_and_path_is_in_it() {

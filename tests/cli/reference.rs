@@ -145,7 +145,7 @@ fn page(cli: &Cli) -> String {
 fn docs_cli_md_is_what_help_says() {
     let redis = Redis::shared();
     let page = page(&cli(&redis));
-    compare_written(FILE, &page, "cli reference");
+    compare_written(FILE, &page, "--test cli reference");
 }
 
 #[test]

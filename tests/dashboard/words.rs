@@ -38,7 +38,7 @@ fn module() -> String {
 
 #[test]
 fn the_dashboard_has_the_words_of_the_table() {
-    compare_written(FILE, &module(), "dashboard words");
+    compare_written(FILE, &module(), "--test dashboard words");
 }
 
 /// Returns the text between `start` and `end` in a module of the dashboard.

@@ -105,5 +105,5 @@ async fn every_metric_is_in_the_document() {
     let (head, rest) = kept.split_once(BEGIN).expect("the place of the tables");
     let (_, tail) = rest.split_once(END).expect("the end of the tables");
     let page = format!("{head}{tables}{END}{tail}");
-    compare_written(FILE, &page, "observability document");
+    compare_written(FILE, &page, "--test observability document");
 }

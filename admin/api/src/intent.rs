@@ -168,12 +168,12 @@ pub async fn approve(call: Call) -> Answer {
             transaction: &transaction,
             plan: plan.as_ref().map(SpendPlan::cap),
         };
-        let ask = SpendStep::Approval {
+        let step = SpendStep::Approval {
             record: &record,
             decision: &decision,
             why: why.as_deref(),
         };
-        match spend.execute(&call.state.store, &call.scope(), ask).await? {
+        match spend.execute(&call.state.store, &call.scope(), step).await? {
             Spent::Settled { balance } => {
                 let allowed = AllowedSpend {
                     intent_id: &record.id,

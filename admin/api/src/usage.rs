@@ -60,7 +60,7 @@ struct AppliedPolicy {
     id: String,
     #[schema(example = "Research budget")]
     name: String,
-    /// True for the agent's own cap; false for the account's.
+    /// True for the agent's own policy; false for those of the account.
     agent_own: bool,
 }
 

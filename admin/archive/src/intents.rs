@@ -23,7 +23,7 @@ impl Archive {
         self.joined_intent_segments(store, realm, &known, &end).await
     }
 
-    /// Returns the segments that this process knows, without asking the store.
+    /// Returns the segments that this process knows, without a read of the store.
     pub fn known_intent_segments(&self, realm: &Realm) -> IntentSegments {
         self.intent_lists.get(realm).unwrap_or_default()
     }

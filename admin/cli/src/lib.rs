@@ -46,7 +46,7 @@ const LAST: usize = 900;
 
 /// Administers Tollgate: runs the management API, and operates on the store.
 ///
-/// Secrets are printed once, when they are created, and never stored in clear. No command asks for confirmation: its
+/// Secrets are printed once, when they are created, and never stored in clear. No command waits for a confirmation: its
 /// help says what it changes, and every change is audited.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate-admin", version, max_term_width = 100)]

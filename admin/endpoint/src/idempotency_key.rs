@@ -3,7 +3,7 @@
 use super::body::{Fields, IDEMPOTENCY_FIELDS};
 use crate::problem::Problem;
 use axum::http::HeaderMap;
-use store::once::{KEY_MAX, is_key};
+use store::idempotency::{KEY_MAX, is_key};
 
 /// The header of an idempotency key.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";

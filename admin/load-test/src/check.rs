@@ -88,14 +88,14 @@ pub async fn read_usage(
 }
 
 async fn usage_of(store: &Store, agent: &LoadAgent) -> Result<Option<UsageSnapshot>, StoreError> {
-    let look = SnapshotQuery {
+    let query = SnapshotQuery {
         realm: &Realm::new(&agent.account, Mode::Live),
         agent: &agent.id,
         run: None,
         key_id: None,
         provider: "",
     };
-    let seen: Option<snapshot::CallSnapshot> = look.read(store).await?;
+    let seen: Option<snapshot::CallSnapshot> = query.read(store).await?;
     Ok(seen.map(|seen| {
         let (cap, policy) = (seen.spend.cap, seen.spend.policy);
         UsageSnapshot {

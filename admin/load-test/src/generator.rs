@@ -25,7 +25,7 @@ const DROPPED_AFTER: Duration = Duration::from_secs(10);
 /// Time limit of calls in flight after the run is stopped.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 /// Interval of checking whether to stop.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 /// Body sent for [`RequestKind::Malformed`].
 const MALFORMED: &[u8] = b"{\"model\": ";
 
@@ -240,7 +240,7 @@ pub(super) async fn phase(
     let answers = async { while connections.join_next().await.is_some() {} };
     let stopped = async {
         while !stop.load(Ordering::Acquire) {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL).await;
         }
         tokio::time::sleep(LAST_ANSWERS.min(generator.timeout)).await;
     };

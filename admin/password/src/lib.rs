@@ -362,7 +362,7 @@ mod tests {
         for one in &mut many {
             left += usize::from(futures::poll!(one).is_pending());
         }
-        // Nobody asked for the turns of the others meanwhile: those that were under way are done, at most.
+        // Nobody polled the turns of the others meanwhile: those that were under way are done, at most.
         assert!(left >= WAITING_OF_ONE_MAX - AT_ONCE.get(), "{left}");
     }
 }

@@ -156,7 +156,8 @@ pub async fn reset(call: OpenCall) -> Answer {
     let guesses = attempts(Tries::ResetAddress, &from);
     let hash = token.hash();
     let mut found = user_of(people, &hash, guesses).await?;
-    // Without a code nothing is guessed, so the tries stay for the code that the answer asks for.
+    // Without a code nothing is guessed, so no attempt is counted: the attempts stay for the code that the answer
+    // requests.
     if found.1.user.totp.is_some() && code.is_some() {
         count_code(people, &found.1.user, guesses).await?;
     }

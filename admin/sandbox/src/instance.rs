@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 const DEPTH_MAX: usize = 16;
 /// Maximum number of values in one another.
 const VALUES_MAX: usize = 1000;
-/// Maximum number of items that `minItems`, and of characters that `minLength` asks for.
+/// Maximum number of items that `minItems`, and of characters that `minLength` requires.
 const LENGTH_MAX: u64 = 100;
 
 /// Builds a value for a schema. The same schema always has the same value.

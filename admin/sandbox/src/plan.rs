@@ -35,7 +35,7 @@ impl LineEnd {
 /// The events that have the usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum UsagePlacement {
-    /// The last one before `[DONE]`, if the request asks for it.
+    /// The last one before `[DONE]`, if the request has it enabled.
     #[default]
     Last,
     /// The first one, even without a request.

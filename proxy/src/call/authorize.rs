@@ -39,6 +39,7 @@ pub struct NoDecision;
 /// The charge of a call that needs an approval.
 #[derive(Debug, Clone, Copy)]
 pub struct ChargeRequest<'a> {
+    /// Charged if every check passes.
     pub charge: &'a Charge<'a>,
     /// True if the caller requested a stream. A plan can exclude streams.
     pub is_stream: bool,
@@ -94,18 +95,18 @@ impl Authorizer {
                 plan: &self.limits(&name.account, &plan.plan),
                 charge,
             };
-            let origin = |view: &AccountView| HoldOrigin {
+            let origin_at = |view: &AccountView| HoldOrigin {
                 ledger: Arc::clone(&ledger),
                 as_of: view.as_of(),
             };
             let reply = match request.execute(keys, &self.store).await {
                 Ok(reply) => reply,
-                Err(error) => return Err(self.void_lost(&error, charge, name, origin(&view)).await),
+                Err(error) => return Err(self.void_lost(&error, charge, name, origin_at(&view)).await),
             };
             self.require_decision(&reply, &view, &plan, &name.account)?;
             let AuthorizeReply { outcome, view: seen } = reply;
             self.views.record(&name.account, &seen);
-            let origin = origin(&seen);
+            let origin = origin_at(&seen);
             match outcome {
                 AuthorizeOutcome::OtherPlan => {
                     view = seen;
@@ -187,8 +188,8 @@ impl Authorizer {
         NoDecision
     }
 
-    /// Checks that the reply counts as a decision: the store did not lose writes of the account, and a denial does not
-    /// result from limits which belong to no plan. Logs the fault.
+    /// Checks that the reply counts as a decision: the store did not lose writes of the account, and a denial followed
+    /// the limits of a plan, since those of an account without a plan belong to none. Logs the fault.
     fn require_decision(
         &self,
         reply: &AuthorizeReply,
@@ -197,10 +198,10 @@ impl Authorizer {
         account: &str,
     ) -> Result<(), NoDecision> {
         if matches!(reply.outcome, AuthorizeOutcome::LostWrites) {
-            self.lost_writes.refused(account, known, &reply.view);
+            self.lost_writes.record_refusal(account, known, &reply.view);
             return Err(NoDecision);
         }
-        self.lost_writes.decided(account);
+        self.lost_writes.record_decision(account);
         match reply.outcome {
             AuthorizeOutcome::Denied(_) | AuthorizeOutcome::DeniedUnrecorded { .. }
                 if plan.name.is_empty() =>

@@ -18,7 +18,7 @@ use settings::upstreams::StreamUsage;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Name of the header that asks for the real cost at the end of a stream.
+/// Name of the header that requests the real cost at the end of a stream.
 const STREAM_COST_HEADER: HeaderName = HeaderName::from_static("x-service-stream-cost");
 /// Name of the header with the caller's run id.
 const RUN_ID_HEADER: HeaderName = HeaderName::from_static("x-service-run-id");
@@ -58,15 +58,15 @@ pub struct StreamAnswerOptions {
 }
 
 impl CallRequest {
-    /// Applies `price` to the prices and the shape of the call.
-    pub fn priced<T>(&self, price: impl FnOnce(&PriceTable, &CallShape<'_>) -> T) -> T {
+    /// Calls `compute` with the prices and the whole shape of the call, and returns its result.
+    pub fn priced<T>(&self, compute: impl FnOnce(&PriceTable, &CallShape<'_>) -> T) -> T {
         let shape = CallShape {
             model: &self.price_name(),
             service_tier: self.service_tier.as_deref(),
             tier_is_reported: self.upstream.identity().reports_tier(),
             ..self.shape
         };
-        price(&self.prices, &shape)
+        compute(&self.prices, &shape)
     }
 
     /// Returns the bytes of text that a streamed answer may have: as many as the upstream's `usage_tokens_max` tokens,
@@ -184,8 +184,8 @@ impl RequestParser {
             .and_then(|()| body.check_token_limit(self.require_token_limit))
             .map_err(Refusal::from)?;
         let run = run_of(headers)?;
-        let asks = upstream.identity().stream_usage == StreamUsage::Ask;
-        let splice = body.usage_splice().filter(|_| asks).cloned();
+        let requests_usage = upstream.identity().stream_usage == StreamUsage::Ask;
+        let splice = body.usage_splice().filter(|_| requests_usage).cloned();
         let stream = body.stream.then(|| StreamAnswerOptions {
             usage_passes: splice.is_none(),
             wants_cost: headers

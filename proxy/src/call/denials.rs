@@ -46,7 +46,7 @@ impl DenialBuilder {
             AuthorizeOutcome::Denied(denial) => self.denied(denial, subject, Some(plan)).into(),
             AuthorizeOutcome::DeniedUnrecorded { denial, ends_ms } => {
                 let window = window(subject.owner, denial, ends_ms);
-                self.counted(window, subject, plan).into()
+                self.unrecorded(window, subject, plan).into()
             }
             AuthorizeOutcome::RunsFull if subject.request.is_some() => self.runs_full(subject, plan).into(),
             AuthorizeOutcome::TooMuch => self.too_much(subject).into(),
@@ -89,8 +89,8 @@ impl DenialBuilder {
         })
     }
 
-    /// Builds a denial that is counted in a rate window: its id leads to the record of the window (decision D70).
-    fn counted(
+    /// Builds a denial without a record of its own: its id leads to the record of its rate window (decision D70).
+    fn unrecorded(
         &self,
         window: DenialWindow<'_>,
         subject: DenialSubject<'_>,
@@ -107,11 +107,11 @@ impl DenialBuilder {
     /// Builds the denial of a call that no limit denies but that cannot be charged. The message says so.
     fn too_much(&self, subject: DenialSubject<'_>) -> Box<Denied> {
         let mut denied = self.denied(Denial::ServiceUnavailable, subject, None);
-        let asked = subject.request.map(|request| {
+        let amount = subject.request.map(|request| {
             let estimate = request.estimate;
             estimate.map_or(CheckedAmount::Beyond, CheckedAmount::Call)
         });
-        denied.message = asked.map(|asked| asked.cannot_be_charged().to_owned());
+        denied.message = amount.map(|amount| amount.cannot_be_charged().to_owned());
         denied
     }
 

@@ -58,8 +58,8 @@ impl PieceSender {
         Ok(())
     }
 
-    /// Gives pieces to the writer, once it is ready for them.
-    pub async fn give(&mut self, pieces: Vec<Bytes>) -> Result<(), CallerDisconnected> {
+    /// Sends pieces to the writer, once it has written the last ones.
+    pub async fn send(&mut self, pieces: Vec<Bytes>) -> Result<(), CallerDisconnected> {
         self.ready().await?;
         self.is_ready = false;
         self.sender
@@ -69,7 +69,7 @@ impl PieceSender {
     }
 
     /// Waits until the caller disconnects.
-    pub async fn gone(&self) {
+    pub async fn caller_disconnected(&self) {
         self.sender.closed().await;
     }
 }
@@ -104,13 +104,13 @@ mod tests {
     #[tokio::test]
     async fn a_piece_is_given_when_the_one_before_was_written() {
         let (mut sender, mut receiver) = pair();
-        sender.give(piece("a")).await.unwrap();
+        sender.send(piece("a")).await.unwrap();
         assert!(sender.ready().now_or_never().is_none());
         assert_eq!(receiver.next().await, Some(piece("a")));
         assert!(sender.ready().now_or_never().is_none(), "it is being written");
         assert!(receiver.next().now_or_never().is_none());
         assert_eq!(sender.ready().now_or_never(), Some(Ok(())));
-        sender.give(piece("b")).await.unwrap();
+        sender.send(piece("b")).await.unwrap();
         drop(sender);
         assert_eq!(receiver.next().await, Some(piece("b")));
         assert_eq!(receiver.next().await, None);
@@ -119,11 +119,11 @@ mod tests {
     #[tokio::test]
     async fn a_caller_who_is_gone_is_noticed_everywhere() {
         let (mut sender, receiver) = pair();
-        sender.give(piece("a")).await.unwrap();
-        assert!(sender.gone().now_or_never().is_none());
+        sender.send(piece("a")).await.unwrap();
+        assert!(sender.caller_disconnected().now_or_never().is_none());
         drop(receiver);
-        sender.gone().await;
+        sender.caller_disconnected().await;
         assert_eq!(sender.ready().await, Err(CallerDisconnected));
-        assert_eq!(sender.give(piece("b")).await, Err(CallerDisconnected));
+        assert_eq!(sender.send(piece("b")).await, Err(CallerDisconnected));
     }
 }

@@ -22,9 +22,9 @@ pub struct LostWritesLog {
 
 impl LostWritesLog {
     /// Records that a decision was refused, since the store has `found` and this process knows `known`.
-    pub fn refused(&self, account: &str, known: &AccountView, found: &AccountView) {
+    pub fn record_refusal(&self, account: &str, known: &AccountView, found: &AccountView) {
         self.refusals.fetch_add(1, Ordering::Relaxed);
-        if self.is_known(account) {
+        if !self.insert(account) {
             return;
         }
         tracing::error!(
@@ -41,7 +41,7 @@ impl LostWritesLog {
     }
 
     /// Records that the store decided: a later loss is logged again.
-    pub fn decided(&self, account: &str) {
+    pub fn record_decision(&self, account: &str) {
         if self.count.load(Ordering::Relaxed) > 0 {
             let mut accounts = self.accounts.lock();
             accounts.remove(account);
@@ -49,18 +49,18 @@ impl LostWritesLog {
         }
     }
 
-    /// Returns whether the account was logged, and remembers it.
-    fn is_known(&self, account: &str) -> bool {
+    /// Remembers the account. Returns false if it was logged already.
+    fn insert(&self, account: &str) -> bool {
         let mut accounts = self.accounts.lock();
         if accounts.contains(account) {
-            return true;
+            return false;
         }
         if accounts.len() == ACCOUNTS_MAX {
             accounts.clear();
         }
         accounts.insert(account.to_owned());
         self.count.store(accounts.len(), Ordering::Relaxed);
-        false
+        true
     }
 }
 
@@ -80,19 +80,19 @@ mod tests {
     #[test]
     fn an_account_is_logged_once_while_its_writes_are_lost() {
         let log = LostWritesLog::default();
-        assert!(!log.is_known("acct_1"), "the first call");
-        assert!(log.is_known("acct_1"), "and no other one");
-        assert!(!log.is_known("acct_2"));
-        log.decided("acct_1");
-        assert!(!log.is_known("acct_1"), "lost again");
-        assert!(log.is_known("acct_2"));
+        assert!(log.insert("acct_1"), "the first call");
+        assert!(!log.insert("acct_1"), "and no other one");
+        assert!(log.insert("acct_2"));
+        log.record_decision("acct_1");
+        assert!(log.insert("acct_1"), "lost again");
+        assert!(!log.insert("acct_2"));
     }
 
     #[test]
     fn the_log_is_bounded() {
         let log = LostWritesLog::default();
         for n in 0..3 * ACCOUNTS_MAX {
-            log.is_known(&format!("acct_{n}"));
+            log.insert(&format!("acct_{n}"));
         }
         assert!(log.accounts.lock().len() <= ACCOUNTS_MAX);
     }

@@ -33,8 +33,8 @@ impl std::fmt::Debug for RunningStream {
 }
 
 impl PreparedReply {
-    /// Prepares the reply to a request that Tollgate answered itself, without waiting for anybody.
-    pub const fn without_waiting(reply: EdgeReply) -> Self {
+    /// Prepares the reply to a request without a body that Tollgate answers itself.
+    pub const fn immediate(reply: EdgeReply) -> Self {
         Self {
             reply,
             stream: None,

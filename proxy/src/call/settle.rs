@@ -55,7 +55,7 @@ impl CallSettler {
         let SentCall { hold, answer } = sent;
         trace.end_stage(Stage::Forward);
         let (end, result) = end_of(&answer);
-        // A time-out is counted as the result of an approved call.
+        // A time-out needs no counter of its own: the result of the call, counted below, shows it.
         if let Err(UpstreamFailure::Unreachable(at)) = answer {
             self.metrics.broke_off(at);
         }

@@ -90,7 +90,7 @@ mod tests {
         let (mut sender, pieces) = handoff::pair();
         let event = vec![Bytes::from_static(b"data: 1\n\n")];
         let reader = async move {
-            let _given = sender.give(event).await;
+            let _sent = sender.send(event).await;
         };
         let fixture = Fixture::new().await;
         let admission = &fixture.admission;

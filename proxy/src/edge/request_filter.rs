@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 /// Number of retries so far, which the OpenAI SDKs send.
 const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 
-/// Answers the request. Returns true, by which Pingora knows that the request is answered. A streamed answer is written
-/// afterwards, by the connection.
+/// Answers the request. Returns true, so that Pingora does not forward it. The connection writes a streamed answer
+/// afterwards.
 ///
 /// # Errors
 /// The answer could not be written; the connection is closed.
@@ -51,7 +51,7 @@ pub(super) async fn answer(
     is_detached.then_some(true).ok_or_else(no_answer)
 }
 
-/// Characters of a usual time of [`millis`].
+/// Initial capacity of [`millis`]: enough for times below ten seconds.
 const MILLIS_CHARS: usize = 8;
 
 /// Builds the answer with the headers of every answer.
@@ -91,7 +91,8 @@ fn millis(time: Duration) -> String {
     text
 }
 
-/// Boxes the futures of the rare cases: they need more space than that of a call.
+/// Finds the route and runs its handler. The futures of the rare ones are boxed, since they need more space than that
+/// of a call.
 async fn dispatch(
     state: &EdgeState,
     session: &mut ServerSession,
@@ -126,7 +127,7 @@ async fn dispatch(
         }
     };
     match answered {
-        Ok(reply) => PreparedReply::without_waiting(reply),
+        Ok(reply) => PreparedReply::immediate(reply),
         Err(rejection) => PreparedReply::from_rejection(&rejection, &trace),
     }
 }

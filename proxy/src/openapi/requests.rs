@@ -44,7 +44,7 @@ fn service_tier() -> Value {
 fn stream() -> Value {
     json!({
         "type": ["boolean", "null"],
-        "description": "True asks for a stream: `stream_not_supported` unless streams are switched on.",
+        "description": "True requests a stream: `stream_not_supported` unless streams are switched on.",
     })
 }
 

@@ -17,6 +17,7 @@ macro_rules! refusals {
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
             /// Returns when this refusal is sent; text of the OpenAPI document.
+            #[cfg(test)]
             pub fn meaning(self) -> &'static str { match self { $(Self::$name => concat!($($doc),+).trim(),)+ } }
 
             /// Returns `error.code`.

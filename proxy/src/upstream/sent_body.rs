@@ -7,7 +7,7 @@ use http::header::{self, HeaderName, HeaderValue};
 pub struct SentBody {
     /// Bytes.
     pub length: usize,
-    /// True if the body asks for a stream.
+    /// True if the body requests a stream.
     pub streams: bool,
 }
 
@@ -21,7 +21,7 @@ impl SentBody {
         }
     }
 
-    /// Returns whether the header asks for another form of answer than the body. Some providers follow it, and a stream
+    /// Returns whether the header requests another form of answer than the body. Some providers follow it, and a stream
     /// that the edge did not expect has no usage: the caller could choose to be charged the estimate.
     pub(super) fn is_contradicted(self, name: &HeaderName, value: &HeaderValue) -> bool {
         !self.streams && name == header::ACCEPT && accepts_events(value)

@@ -156,7 +156,7 @@ impl UsageReader {
         })
     }
 
-    /// Like [`read`](Self::read), for an answer of server-sent events to a call that did not ask for them: some
+    /// Like [`read`](Self::read), for an answer of server-sent events to a call that did not request them: some
     /// providers go by the `Accept` of the request. The usage must be that of the whole answer.
     pub fn read_events(&self, plain: &Bytes) -> Reported {
         let nothing_is_redacted = Box::new(|_: &[u8]| None);

@@ -79,7 +79,7 @@ impl ReceivedAnswer {
             Err(NotDecoded::TooLong) if status.is_success() => {
                 return Err(bad_answer("its answer is too long"));
             }
-            // OpenAI's SDKs repeat a call whose answer they cannot decode, and do not look at its headers then.
+            // OpenAI's SDKs repeat a call whose answer they cannot decode, and do not read its headers then.
             Err(NotDecoded::Broken) if status.is_success() => {
                 return Err(bad_answer("its answer is not gzip, as its head says"));
             }

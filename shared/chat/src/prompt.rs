@@ -44,7 +44,7 @@ pub(super) struct Prompt {
     pub files: usize,
     /// Reasoning items whose tokens the provider keeps.
     pub reasoning_items: usize,
-    /// True if the provider's cache is asked for a longer lifetime than its default.
+    /// True if the request sets a longer lifetime in the provider's cache than its default.
     pub long_cache: bool,
     /// The first key of a payload that occurs twice in its part.
     pub repeated: Option<&'static str>,

@@ -49,7 +49,7 @@ crate::words! {
 crate::words! {
     /// Type of an event in the life of an intent. `replayed` of decision D24 never occurs: a replay changes nothing.
     pub enum EventType {
-        /// A spend was asked for.
+        /// A spend was requested.
         SpendRequested = "spend_requested",
         /// Its money moved.
         SpendApproved = "spend_approved",

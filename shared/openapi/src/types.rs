@@ -133,7 +133,7 @@ domain::schema_types! {
     WatchedLimit = words(Watched::ALL.map(Watched::as_str));
     /// State of a wallet: frozen while its agent is frozen, closed if its agent was deleted.
     WalletState = words([WalletStatus::Active, WalletStatus::Frozen, WalletStatus::Closed].map(WalletStatus::as_str));
-    /// State of a deposit.
+    /// State of a deposit: expected, credited, or taken back before it arrived.
     DepositWord = words(DepositState::ALL.iter().map(|state| state.as_str()));
     /// State of a run.
     RunState = words([RunStatus::Running, RunStatus::Completed, RunStatus::Failed].map(RunStatus::as_str));

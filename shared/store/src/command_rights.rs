@@ -49,7 +49,7 @@ impl Program {
     }
 }
 
-/// Asks every server that replies. Returns the answer of the first one that refuses a command.
+/// Executes the script on every server that replies. Returns the answer of the first one that refuses a command.
 ///
 /// # Errors
 /// [`StoreError`] if no server replies.

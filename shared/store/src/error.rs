@@ -68,8 +68,8 @@ pub enum StoreError {
     /// Nothing changed.
     #[error("the caller may not do this any more: {0:?}")]
     NotPermitted(Lack),
-    /// The server replied with data of another type than the command or the caller expects: a key or a value in it was
-    /// not written by Tollgate. A script may have run in part.
+    /// The server replied with data of another type than the command or the caller expects: a key or a value in it has
+    /// a form that Tollgate does not write. A script may have run in part.
     #[error("the store's data is malformed{}", .place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default())]
     MalformedData {
         /// The command or script that met it; `None` until the error leaves the connection.

@@ -77,10 +77,10 @@ fn names_level(word: &str) -> bool {
 
 /// Returns whether an event may be logged at all.
 pub(super) fn may_be_logged(event: &Metadata<'_>) -> bool {
-    is_heard(event.target(), *event.level())
+    is_logged(event.target(), *event.level())
 }
 
-fn is_heard(target: &str, level: Level) -> bool {
+fn is_logged(target: &str, level: Level) -> bool {
     let origin = target.split("::").next().unwrap_or_default();
     OWN_CRATES.contains(&origin) || (level <= Level::INFO && origin != UNHEARD && target != SILENCED_HANDOVER)
 }
@@ -90,8 +90,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_are_heard_without_details_and_pingora_without_what_is_usual() {
-        for (target, level, heard) in [
+    fn libraries_are_logged_without_details_and_pingora_without_what_is_usual() {
+        for (target, level, logged) in [
             ("proxy::call::request_trace", Level::DEBUG, true),
             ("rustls::conn", Level::WARN, true),
             ("hyper::client", Level::DEBUG, false),
@@ -99,7 +99,7 @@ mod tests {
             ("pingora_core::server::transfer_fd", Level::ERROR, false),
             ("pingora_core::server", Level::ERROR, true),
         ] {
-            assert_eq!(is_heard(target, level), heard, "{target} {level}");
+            assert_eq!(is_logged(target, level), logged, "{target} {level}");
         }
     }
 

@@ -18,7 +18,7 @@ crate::metrics! {
     /// The store's metrics.
     #[derive(Debug, Clone)]
     pub struct StoreMetrics {
-        /// 1 while the store answered the last look at it.
+        /// 1 while the store answered the last check.
         up: gauge("store_up"),
         /// 1 while the store has its ledger epoch.
         epoch_ok: gauge("store_epoch_ok"),
@@ -29,7 +29,7 @@ crate::metrics! {
         /// Commands to the store without a usable answer: timeout, broken (the connection was lost and is made anew),
         /// unreachable, refused, nonsense.
         errors: counters("store_errors_total", "kind", FailureKind::ALL.map(FailureKind::as_str)),
-        /// Servers of the store that answered the last look.
+        /// Servers of the store that answered the last check.
         nodes: gauge("store_nodes"),
         /// Memory that the store's servers use, together.
         memory_used: gauge("store_memory_used_bytes"),
@@ -91,11 +91,11 @@ impl StoreMetrics {
     }
 
     async fn refresh_server_info(&self, store: &Store) {
-        let asked = Instant::now();
+        let began = Instant::now();
         let record = sanity::record(store).await;
         let answered = !record.as_ref().is_err_and(sanity::UntrustedStore::is_unreachable);
         if answered {
-            self.round_trip.observe(asked.elapsed().as_secs_f64());
+            self.round_trip.observe(began.elapsed().as_secs_f64());
             let is_lost = matches!(record, Err(sanity::UntrustedStore::NoEpoch));
             let is_restored = matches!(record, Err(sanity::UntrustedStore::Restored(_)));
             self.epoch_ok.set(i64::from(!is_lost));

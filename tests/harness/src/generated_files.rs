@@ -14,9 +14,9 @@ pub fn rewrites_docs() -> bool {
 /// Compares the file at `path`, relative to the repository, with `expected`, or writes it anew.
 ///
 /// # Panics
-/// Panics with the first line that differs and the command `cargo test --workspace --test {test}` that writes the file.
+/// Panics with the first line that differs and the command `cargo test --workspace {tests}` that writes the file.
 #[track_caller]
-pub fn compare_written(path: &str, expected: &str, test: &str) {
+pub fn compare_written(path: &str, expected: &str, tests: &str) {
     let file = format!("{REPOSITORY}/{path}");
     if rewrites_docs() {
         fs::write(&file, expected).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -28,6 +28,6 @@ pub fn compare_written(path: &str, expected: &str, test: &str) {
     assert!(
         kept == expected,
         "{path} is not what the code says; the first line that differs: {different:?}. If the code is right, write the \
-         file anew:\n    {REWRITE_DOCS}=1 cargo test --workspace --test {test}"
+         file anew:\n    {REWRITE_DOCS}=1 cargo test --workspace {tests}"
     );
 }

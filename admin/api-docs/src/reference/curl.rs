@@ -11,12 +11,12 @@ pub(super) fn command(operation: &DocumentedOperation<'_>, document: &Document) 
         "get" => vec![format!("curl {url}")],
         method => vec![format!("curl -X {} {url}", method.to_ascii_uppercase())],
     };
-    let asked = operation
+    let security = operation
         .json
         .get("security")
         .map(Json::items)
         .unwrap_or_default();
-    let scheme = asked
+    let scheme = security
         .first()
         .and_then(|scheme| scheme.fields().first())
         .map(|(name, _)| name.as_str());

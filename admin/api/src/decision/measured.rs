@@ -73,7 +73,7 @@ pub(crate) struct BillingView {
     /// A web search was charged.
     #[schema(required = false, extensions(("x-not-in-examples" = json!(true))), example = true)]
     web_search: bool,
-    /// The request asked for a longer lifetime in the provider's cache than the default.
+    /// The request set a longer lifetime in the provider's cache than the default.
     #[schema(required = false, extensions(("x-not-in-examples" = json!(true))), example = true)]
     long_cache: bool,
     /// The cost that the provider reported, if it is the charge because it exceeded the computed one.

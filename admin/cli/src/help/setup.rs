@@ -16,7 +16,7 @@ pub(super) const PAGES: &[HelpPage] = &[
     },
     HelpPage {
         path: "health",
-        about: "Asks the edge or the admin server of this machine, at its ops listener in the configuration: /readyz, \
+        about: "Queries the edge or the admin server of this machine, at its ops listener in the configuration: /readyz, \
                 or /livez with --live. It is the health check of the container image, which has neither shell nor \
                 curl.",
         kind: CommandKind::Read,

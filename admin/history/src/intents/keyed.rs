@@ -27,8 +27,8 @@ impl Intents<'_> {
         let mut segments = self.archive.known_intent_segments(realm);
         for _ in 0..READ_ATTEMPTS {
             let (ids, has_free) = candidates(&segments, &id_of);
-            let asked = (ids.as_slice(), skipped(&segments));
-            let (found, end) = IntentRecord::find_all(self.store, realm, asked).await?;
+            let requested = (ids.as_slice(), skipped(&segments));
+            let (found, end) = IntentRecord::find_all(self.store, realm, requested).await?;
             let mut stored = ids.iter().zip(found);
             if let Some((id, found)) = stored.find(|(_, found)| *found != RequestLookup::Nothing) {
                 return Ok(Some((id.clone(), found)));

@@ -143,7 +143,7 @@ fn check_link() -> Doc {
     Doc::new(
         "POST /user/password/reset/look",
         "lookAtPasswordReset",
-        "Look whether a link for a new password works",
+        "Check whether a link for a new password works",
     )
     .request_body(body)
     .response::<Success>(200, "It works: it is known, not used, and has not ended.")

@@ -169,13 +169,13 @@ mod tests {
         assert_eq!(found, Err(Unresolved::NoAddress));
     }
 
-    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    static LOOKUPS: AtomicUsize = AtomicUsize::new(0);
     static GO: Notify = Notify::const_new();
 
     #[tokio::test]
     async fn a_name_is_asked_for_once_however_many_wait_or_go_away() {
         async fn slow(_name: String) -> Addresses {
-            ASKED.fetch_add(1, Ordering::SeqCst);
+            LOOKUPS.fetch_add(1, Ordering::SeqCst);
             GO.notified().await;
             Ok(vec![[8, 8, 8, 8].into()])
         }
@@ -185,7 +185,7 @@ mod tests {
             .map(|_| system.joined("a", "a.example", slow).answer)
             .collect();
         tokio::task::yield_now().await; // by now every look-up in progress has queried
-        assert_eq!(ASKED.load(Ordering::SeqCst), 1);
+        assert_eq!(LOOKUPS.load(Ordering::SeqCst), 1);
         GO.notify_one();
         for answer in futures::future::join_all(waiting).await {
             assert_eq!(answer, Ok(vec![[8, 8, 8, 8].into()]));
@@ -193,7 +193,11 @@ mod tests {
         assert!(system.under_way.lock().is_empty(), "an answer is not kept");
         GO.notify_one();
         system.joined("a", "a.example", slow).answer.await.unwrap();
-        assert_eq!(ASKED.load(Ordering::SeqCst), 2, "each later attempt asks anew");
+        assert_eq!(
+            LOOKUPS.load(Ordering::SeqCst),
+            2,
+            "each later attempt looks up anew"
+        );
     }
 
     #[tokio::test]

@@ -188,7 +188,7 @@ impl StreamReader {
     /// The end of the stream: everything needed was read.
     pub async fn pass(&mut self, out: Vec<Bytes>) -> Result<(), StreamEnd> {
         if self.draining.is_none() && !out.is_empty() {
-            match self.sender.give(out).await {
+            match self.sender.send(out).await {
                 Ok(()) => self.is_between_events = self.filter.is_between_events(),
                 Err(_gone) => self.start_draining(),
             }
@@ -238,7 +238,7 @@ impl StreamReader {
             tokio::select! {
                 biased;
                 piece = &mut read => break piece.map_err(|_failure| StreamEnd::BrokeOff),
-                () = self.sender.gone(), if watches && draining.is_none() => {
+                () = self.sender.caller_disconnected(), if watches && draining.is_none() => {
                     let drained = draining.insert(Draining::within(self.limits.drain));
                     if drained.until < until {
                         (until, end) = (drained.until, StreamEnd::CallerGone);
@@ -299,7 +299,7 @@ impl StreamReader {
                 out.push(Bytes::from_static(b"\n\n"));
             }
             out.extend(after_events);
-            is_caller_gone = !out.is_empty() && sender.give(out).await.is_err();
+            is_caller_gone = !out.is_empty() && sender.send(out).await.is_err();
         }
         if let Some(mut stream) = stream {
             pass_tail(&mut stream, &mut filter, &mut sender, is_caller_gone).await;
@@ -330,7 +330,7 @@ async fn pass_tail(
             }
             None => filter.close(&mut out),
         }
-        is_caller_gone = is_caller_gone || !out.is_empty() && sender.give(out).await.is_err();
+        is_caller_gone = is_caller_gone || !out.is_empty() && sender.send(out).await.is_err();
         if piece.is_none() {
             return;
         }

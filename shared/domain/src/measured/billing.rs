@@ -40,7 +40,7 @@ pub struct Billing {
     pub audio_output_tokens: u64,
     /// True if a web search was charged.
     pub web_search: bool,
-    /// True if the request asked for a longer lifetime in the provider's cache than the default.
+    /// True if the request set a longer lifetime in the provider's cache than the default.
     pub long_cache: bool,
     /// The cost that the provider reported, if it is the charge because it exceeded the computed one. The object has
     /// its double, which is hashed, and its exact count of nano-USD.

@@ -20,8 +20,8 @@ pub struct ServedCall<'a> {
     /// True if `web_search_options` was sent. OpenAI bills one search for such a call, and for each call to a model
     /// that always searches ([`ModelPrice::searches`](super::ModelPrice)); `usage` does not report it.
     pub web_search: bool,
-    /// True if the request asks the cache for a longer lifetime than the default. Then all written tokens have the
-    /// price of the longer lifetime, except those that `usage` reports for the default one.
+    /// True if the request sets a longer lifetime in the cache than the default. Then all written tokens have the price
+    /// of the longer lifetime, except those that `usage` reports for the default one.
     pub long_cache: bool,
 }
 

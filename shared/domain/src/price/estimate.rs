@@ -49,8 +49,8 @@ pub struct CallShape<'a> {
     pub audio_output: bool,
     /// True if `web_search_options` was sent.
     pub web_search: bool,
-    /// True if the provider's cache is asked for a longer lifetime than its default. The prompt is then held at the
-    /// price of that lifetime if it is dearer.
+    /// True if the request sets a longer lifetime in the provider's cache than its default. The prompt is then held at
+    /// the price of that lifetime if it is dearer.
     pub long_cache: bool,
 }
 

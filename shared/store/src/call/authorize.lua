@@ -4,15 +4,15 @@
 --   of the key's last use. Beyond the key's rate only the first denials of a window and reason have their own line; the
 --   others are counted (decision D70).
 -- KEYS: as authorize.rs names them; those of a run are left out if it has no name
--- ARGV: as authorize.rs names them. Empty are: a limit that does not bind, the estimate of a request without a
---   charge (which ends after the rate). An estimate beyond any amount is `-`: no limit and no counter allows it
+-- ARGV: as authorize.rs names them. A limit that does not bind is empty, and so is the estimate of a request without a
+--   charge, which ends after the rate. An estimate beyond any amount is `-`: no limit and no counter allows it
 -- Hold: 'H estimate day month named checks memo', as hold.rs parses it
 -- Returns: 'word generation version plan'; or, when it is approved, 'ok generation version id sealed plan' with id and
 --   sealed form of the provider key; or, of a denial without a line, 'counted_in generation version end reason plan'
 --   with the end of the rate window in ms; 'runs_full …' is a denial whose line says rate_limited, 'too_much …' one
 --   whose line says service_unavailable. The words are those of authorize.rs
 -- Cost: O(log keys of the account + log runs of the account), and once a day O(fields of the agent), some hundred.
---   Calls of the store: up to 10 for a denial, 7 for one without a line, 11 for an approval. And further
+--   Calls of the store: up to 10 for a denial, 7 for one without a line, 11 for an approval. In addition:
 --     2 in the first request of a rate window; 3 in the first denials beyond the rate
 --     8 in a run's first call of a minute of the clock; 3 in a new run; 1 in a run that had ended
 --     2 where the indexes of runs have ended ones
@@ -45,7 +45,7 @@ if plan_text ~= ARGV.plan then return 'other_plan ' .. view_text end
 local requests = call('INCR', KEYS.rate)
 local over_rate = ARGV.requests ~= '' and requests > ARGV.requests + 0
 if over_rate and call('PEXPIRETIME', KEYS.rate) > now_ms + MINUTE then
-  -- A window that ends later than any that opens now was opened while the clock was ahead; it opens anew.
+  -- A window that ends later than any that opens now was opened while the clock was ahead. A new one replaces it.
   call('SET', KEYS.rate, '1')
   requests, over_rate = 1, ARGV.requests + 0 < 1
 end
@@ -76,7 +76,7 @@ else
 end
 if reason_text then
   if over_rate then
-    -- One count for each key, reason and window. A sweep after the end of the window writes its record.
+    -- One count for each key, reason and window. A worker writes the record of a window after its end.
     local end_text = format('%d', call('PEXPIRETIME', KEYS.rate))
     local agent_text = string.match(ARGV.memo, '^%S+ %S+') -- with its account
     local window_text = end_text .. ' ' .. reason_text .. ' ' .. agent_text .. ' ' .. ARGV.key_id
@@ -169,7 +169,8 @@ if is_first_of_day then
   --@ prune.lua
   prune(@KEYS.agent)
 end
--- A slot that only calls use has their number, as in `c2`: void.lua gives it back with the last of them. `1` is kept.
+-- The value of a slot that only calls use is `c` and their number: void.lua gives the slot back with the last of them.
+-- The value `1` means that the slot is kept.
 local slot_text = slot and '1' or 'c1'
 local slot_calls_text = slot and slot ~= '1' and string.sub(slot, 2)
 if slot_calls_text then

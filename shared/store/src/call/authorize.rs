@@ -33,8 +33,8 @@ script! {
     },
     /// The key, the known view of the account, the limits of its plan (empty if there is none), and the charge.
     /// `estimate` is empty without a charge, and [`NONE`] beyond any amount. `memo` is stored in the hold and in the
-    /// audit line, `estimate` and `tracked` are nano-USD, `hold_life` is in ms, `provider` is whose key the agent
-    /// needs.
+    /// audit line, `estimate` and `tracked` are nano-USD, `hold_life` is in ms, `provider` is the provider of
+    /// the key that the agent needs.
     args: struct AuthorizeArgs<'a>: &'a str {
         key_id, plan, generation, version, active_keys, requests, agents, tracked, allow_id, memo, estimate, hold_life,
         provider, runs_max

@@ -2,14 +2,14 @@
 -- making one costs 1,500 instructions.
 -- Uses the keys of a hold (hold.rs), ARGV.allow_id, and these locals:
 --   hold_text: the stored text of the hold; estimate_text, day_text, month_text, named_text: its words after `H`
---   is_open: whether it is not a kept one. Its estimate is then subtracted from the agent's `held`, which never falls
---     below zero
+--   is_open: true for an open hold, false for a kept one. The estimate of an open one is subtracted from the agent's
+--     `held`, which never falls below zero
 --   outcome_text, cost_text: its outcome, and the amount that stays charged
 --   measured_text: the edge's measurements of the call, or ''
 --   ended_by_text: who ended the hold, by a word of shared/domain/src/entry/ended_by.rs; '' if the hold's edge did
 
 -- Moves the counters of the hold's own periods from the estimate to the cost, and writes the audit line. Sets
--- `has_run`: whether the run has a record. A record expires, so the change of `spent` may create it anew, without an
+-- `has_run`: true if the run has a record. A record expires, so the change of `spent` may create it anew, without an
 -- expiry and with a negative amount. Such a record is removed.
 -- The script removes the hold first. If it breaks off in this fragment, a repeated script finds no hold, and moves
 -- nothing twice.

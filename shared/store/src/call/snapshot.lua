@@ -6,8 +6,7 @@
 -- Returns: {{now ms, agent exists, has a provider key, rank of the key, ms left of its minute (below 0 = no minute is
 --   open)}, account's fields, agent's fields, spent by the run, requests of the key, agent of the key, {runs that have
 --   not ended, whether the run has a record, intents, bytes of their text, transactions that the account caused}}, the
---   fields in the order of snapshot.rs, what is not there being nil; where there is no account, {{}, {}, {}, nil, nil,
---   nil, {}}
+--   fields in the order of snapshot.rs, absent ones being nil; without an account, {{}, {}, {}, nil, nil, nil, {}}
 -- Cost: O(log keys of the account), and O(fields of the agent) where it has neither wallet nor policy; 11 to 15 calls
 local MINUTE = 60000
 local function field(name) return format('%s_%s', ARGV.mode, name) end
@@ -28,7 +27,7 @@ if ARGV.key_id ~= '' then
   rank = call('ZRANK', KEYS.active_keys, ARGV.key_id) or -1
   requests = call('GET', KEYS.rate)
   ms_left = call('PTTL', KEYS.rate)
-  -- Left from a clock that was ahead: a request beyond the rate opens it anew.
+  -- A window from the time when the clock was ahead: the next request beyond the rate opens a new one.
   if ms_left > MINUTE then requests, ms_left = false, -1 end
   owner = call('HGET', KEYS.virtual_key, 'agent')
 end

@@ -21,7 +21,7 @@ call('ZREM', KEYS.due, ARGV.allow_id)
 call('DEL', KEYS.kept_hold)
 call('ZREM', KEYS.kept_index, ARGV.allow_id)
 --@ end_hold.lua
--- The run and the agent's slot go with the last call that used them: the caller received a denial.
+-- Removes the run and the agent's slot with the last call that used them, since the caller received a denial.
 if has_run and call('HINCRBY', KEYS.run, 'calls', -1) == 0 then
   local run = call('HMGET', KEYS.run, 'called', 'denied', 'status')
   if run[1] and not run[2] and not run[3] then

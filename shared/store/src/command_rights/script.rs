@@ -1,4 +1,4 @@
-//! The script that asks a server for the rights of its caller's user.
+//! The script that queries a server for the rights of its caller's user.
 
 use crate::keys::PRICE_TABLES;
 use crate::script::script;

@@ -88,10 +88,10 @@ impl<'a> Batch<'a> {
             return answers.unwrap_or_else(|| Answers::new(vec![None; reads.len()]));
         }
         let runs = groups(reads).into_iter().map(|(bucket, group)| async move {
-            let asked = self.store.together(group.iter().map(|at| &reads[*at]));
+            let reading = self.store.together(group.iter().map(|at| &reads[*at]));
             let answers = match bucket {
-                Some(bucket) => self.run(bucket, asked).await,
-                None => self.note(asked.await),
+                Some(bucket) => self.run(bucket, reading).await,
+                None => self.note(reading.await),
             };
             answers.map(|answers| (group, answers))
         });

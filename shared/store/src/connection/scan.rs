@@ -109,8 +109,8 @@ impl Store {
 
     /// Executes a command on each of these servers.
     pub(super) async fn send_to(&self, nodes: &[Node], command: &Cmd) -> Vec<Result<Value, StoreError>> {
-        let asked = nodes.iter().map(|node| self.execute_on(node, command));
-        futures::future::join_all(asked).await
+        let replies = nodes.iter().map(|node| self.execute_on(node, command));
+        futures::future::join_all(replies).await
     }
 
     /// Returns whether any server of the store replies.

@@ -192,8 +192,8 @@ impl NewDeposit<'_> {
 
     /// Returns whether `deposit` is the requested one, announced or not.
     fn is(&self, deposit: &Deposit) -> bool {
-        let asked = (self.wallet.number, self.amount, self.currency);
-        asked == (deposit.wallet, deposit.amount, deposit.currency.as_str())
+        let requested = (self.wallet.number, self.amount, self.currency);
+        requested == (deposit.wallet, deposit.amount, deposit.currency.as_str())
     }
 
     async fn make(&self, store: &Store, scope: &Scope<'_>) -> Result<MakeOutcome, StoreError> {

@@ -52,7 +52,7 @@ pub async fn check<'a>(
     let floors = floors(store, batch, accounts, checked).await;
     let fields = ["generation", "version"].map(str::to_owned);
     let mut answers = batch.many(&Read::for_accounts(accounts, &fields)).await;
-    let looked = accounts.iter().zip(floors).filter_map(|(account, floor)| {
+    let checked = accounts.iter().zip(floors).filter_map(|(account, floor)| {
         let record: Option<(Option<u64>, Option<u64>)> = answers.read();
         let (Some(generation), Some(version)) = record? else {
             return None;
@@ -61,7 +61,7 @@ pub async fn check<'a>(
         checked.record(account, record);
         Some((account, floor.completeness(record, store.is_cluster())))
     });
-    looked.collect()
+    checked.collect()
 }
 
 async fn floors(store: &Store, batch: &Batch<'_>, accounts: &[String], checked: &Versions) -> Vec<Floor> {

@@ -14,7 +14,7 @@ import { Skeleton } from '../ui/state.js';
 
 export default function Reset({ params }) {
   const load = useLoad((signal) => post('/api/user/password/reset/look', { token: params.token }, { signal }), [params.token]);
-  // The chosen password, while the second factor is asked for.
+  // The chosen password, while the second factor is entered.
   const [chosen, setChosen] = useState(null);
   const foot = html`<p><a href="#/login">Go to sign in</a></p>`;
   if (load.error) {

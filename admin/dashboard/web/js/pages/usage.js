@@ -24,7 +24,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** Longest time range that the chart draws by the hour. */
 const BY_HOUR_MS = 3 * DAY_MS;
 
-/** Groups in the table until the user asks for all. */
+/** Groups in the table until the user shows all. */
 const SHOWN = 50;
 
 export default function Usage({ query }) {

@@ -50,12 +50,12 @@ export function Dialog({ title, onClose, wide = false, locked = false, children 
   </dialog>`;
 }
 
-const asked = store({ question: null });
+const pending = store({ question: null });
 
 /** Closes the open confirmation, if there is one, and resolves it. */
 function answer(said) {
-  const { question } = asked.get();
-  asked.set({ question: null });
+  const { question } = pending.get();
+  pending.set({ question: null });
   question?.resolve(said);
 }
 
@@ -67,7 +67,7 @@ const historyEntry = () => place.get().entry;
 // outlive its page, which the browser's Back leaves also while a dialog is open.
 for (const source of [session, place]) {
   source.watch(() => {
-    const { question } = asked.get();
+    const { question } = pending.get();
     if (question && (question.userId !== userId() || question.entry !== historyEntry())) answer(false);
   });
 }
@@ -80,7 +80,7 @@ for (const source of [session, place]) {
  */
 export function confirm(question) {
   return new Promise((resolve) => {
-    asked.set({ question: { danger: true, ...question, userId: userId(), entry: historyEntry(), resolve } });
+    pending.set({ question: { danger: true, ...question, userId: userId(), entry: historyEntry(), resolve } });
   });
 }
 
@@ -104,7 +104,7 @@ function Question({ title, text, action, danger, type }) {
 
 /** Renders the open confirmation; part of the frame. If the frame disappears with the session, the answer is no. */
 export function Confirmations() {
-  const { question } = useStore(asked);
+  const { question } = useStore(pending);
   useEffect(() => () => answer(false), []);
   return question && html`<${Question} ...${question} />`;
 }

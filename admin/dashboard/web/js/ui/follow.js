@@ -1,5 +1,5 @@
 /**
- * Reloads a list: when the user asks for it, and periodically while the user follows the list.
+ * Reloads a list: when the user requests it, and periodically while the user follows the list.
  */
 import { html, useEffect, useState } from '../html.js';
 import { Button } from './button.js';

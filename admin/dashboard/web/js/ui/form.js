@@ -144,7 +144,7 @@ export function TextField({ type = 'text', value, name, label, hint, required, o
   return html`<${Labelled} ...${{ name, label, hint, required, optional, autofocus, of }} />`;
 }
 
-/** Hidden user name of a form that only asks for a password, so that password managers find the right account. */
+/** Hidden user name of a form that only has a password, so that password managers find the right account. */
 export function UserName({ value = '' }) {
   return html`<input hidden type="text" autocomplete="username" value=${value} readonly aria-hidden="true" tabindex="-1" />`;
 }

@@ -1,5 +1,5 @@
 /**
- * The step of signing in that asks for a code of the second factor or a recovery code.
+ * The step of signing in that requires a code of the second factor or a recovery code.
  */
 import { html, useState } from '../html.js';
 import { ApiError } from '../api.js';

@@ -196,9 +196,9 @@ mod tests {
                 "{confirmation:?}"
             );
             assert!(confirmation.confirmed(Vec::new()).is_err(), "{confirmation:?}");
-            let asked = confirmation.wait_commands(Duration::from_secs(1)).len();
+            let waits = confirmation.wait_commands(Duration::from_secs(1)).len();
             assert_eq!(
-                asked,
+                waits,
                 usize::from(confirmation.disk.is_some()) + usize::from(confirmation.replicas > 0)
             );
         }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn each_server_confirms_in_its_own_way_or_refuses_for_itself() {
-        let of = |asked, disk, listed| {
+        let of = |requested, disk, listed| {
             let offer = Offer {
                 disk,
                 replicas: 0,
@@ -214,11 +214,11 @@ mod tests {
                 had_replica: false,
                 run_id: String::new(),
             };
-            Confirmation::new(asked, &offer)
+            Confirmation::new(requested, &offer)
         };
-        for asked in [Durability::Auto, Durability::Aof] {
-            assert_eq!(of(asked, Ok(Disk::WaitAof), 0), Ok(DISK));
-            assert_eq!(of(asked, Ok(Disk::Always), 0), Ok(THROUGH));
+        for requested in [Durability::Auto, Durability::Aof] {
+            assert_eq!(of(requested, Ok(Disk::WaitAof), 0), Ok(DISK));
+            assert_eq!(of(requested, Ok(Disk::Always), 0), Ok(THROUGH));
         }
         let none = of(Durability::Auto, Err("no file"), 0).unwrap();
         assert!(none.is_unconfirmed() && !none.needs_a_fence());
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(
             of(Durability::Replicas(2), Err("no file"), 0),
             Ok(Confirmation::by_replicas(2)),
-            "each change asks them"
+            "each change queries them"
         );
     }
 }

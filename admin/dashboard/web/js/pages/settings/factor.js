@@ -67,7 +67,7 @@ function TurnOn({ offer, onClose, onDone }) {
   <//>`;
 }
 
-/** A step that asks for the password. */
+/** A step that requires the password. */
 function WithPassword({ user, title, text, action, kind = 'primary', path, onClose, onDone }) {
   const submit = async ({ password }) => {
     try {
