@@ -68,6 +68,7 @@ fn usage_is_summed_exactly_and_in_its_interval() {
             "money.js",
             "reasons.js",
             "words.js",
+            "pages/usage/links.js",
             "pages/usage/sums.js",
         ],
         &[("api.js", PAGES)],

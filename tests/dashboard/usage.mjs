@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { cursors, pages } from './api.js';
 import { parseExact } from './exact.js';
 import { nanos } from './money.js';
+import { approvedIn } from './pages/usage/links.js';
 import { read, series, summed } from './pages/usage/sums.js';
 
 const row = (at, group, costUsd, calls = 1) => `{"at":"${at}","group":${JSON.stringify(group)},"name":null,"calls":${calls},"denied":1,
@@ -53,5 +54,15 @@ assert.deepEqual([some.rows.length, some.cursor], [5, 'c5']);
 const rest = await read(wanted, undefined, some);
 assert.deepEqual([rest.rows.length, rest.cursor], [7, null]);
 assert.equal(cursors.at(5), 'c5');
+
+// The number of approved calls leads to no denied ones: those are charged to no day.
+const days = { from: '2026-12-30T00:00:00Z', to: '2027-01-02T00:00:00Z' };
+for (const interval of ['day', 'hour']) {
+  assert.deepEqual(approvedIn({ interval, ...days }), { chargedFrom: '2026-12-30', chargedTo: '2027-01-02' });
+}
+assert.deepEqual(approvedIn({ interval: 'day', from: '2026-12-30T00:00:00.000Z' }), { chargedFrom: '2026-12-30', chargedTo: undefined });
+for (const hours of [{ from: '2026-12-30T21:00:00.000Z', to: undefined }, { from: '2026-12-30T00:00:00Z', to: '2026-12-30T07:00:00Z' }]) {
+  assert.deepEqual(approvedIn({ interval: 'hour', ...hours }), { ...hours, chargedFrom: '2026-12-30' });
+}
 
 console.log('checked');

@@ -99,6 +99,7 @@ files! {
     "js/pages/team/role.js",
     "js/pages/usage.js",
     "js/pages/usage/columns.js",
+    "js/pages/usage/links.js",
     "js/pages/usage/sums.js",
     "js/pages/wallet.js",
     "js/pages/wallet/deposit.js",

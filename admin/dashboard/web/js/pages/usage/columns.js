@@ -6,6 +6,7 @@ import { share } from '../../money.js';
 import { href } from '../../router.js';
 import { Amount, Id, Name } from '../../ui/show.js';
 import { AgentLink } from '../../ui/who.js';
+import { approvedIn } from './links.js';
 
 const HEADS = { model: 'Model', agent: 'Agent', key: 'Virtual key', run: 'Run' };
 /** The parameter by which the list of calls filters for a group. */
@@ -15,17 +16,6 @@ const WITHOUT = { model: 'No model', agent: 'No agent', key: 'No key', run: 'Wit
 
 /** Label of a group. */
 export const labelOf = ({ group, name }, groupBy) => (group === null ? WITHOUT[groupBy] : (name ?? group));
-
-/** Start of a day in the API's format. */
-const DAY = /^(\d{4}-\d\d-\d\d)T00:00(:00(\.0+)?)?Z$/;
-
-/**
- * Filter for the approved calls of a time range. Whole days are matched by the day charged, as the usage counts them.
- */
-function approvedIn({ interval, from, to }) {
-  const [first, end] = [DAY.exec(from), to ? DAY.exec(to) : []];
-  return interval === 'day' && first && end ? { chargedFrom: first[1], chargedTo: end[1] } : { from, to };
-}
 
 const whole = (number) => number.toLocaleString('en-US');
 
