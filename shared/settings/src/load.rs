@@ -13,6 +13,8 @@ use toml::{Table, Value};
 /// Path of the configuration without `--config`.
 pub const DEFAULT_FILE: &str = "config/tollgate.toml";
 const DEFAULTS: &str = include_str!("../../../config/tollgate.toml");
+/// End of the parser's message about an integer of more than 64 bits.
+const NO_TOML_NUMBER: &str = "expected any valid TOML value";
 /// The section whose keys are subsections with names chosen by the operator.
 const UPSTREAMS: &str = "upstreams";
 
@@ -171,11 +173,27 @@ fn one_line(error: &toml::de::Error) -> BadSettings {
 
 fn parse(text: &str) -> Result<Table, BadSettings> {
     text.parse().map_err(|error: toml::de::Error| {
-        let at = error
-            .span()
-            .map_or(0, |span| text[..span.start].lines().count().max(1));
-        BadSettings(format!("line {at}: {}", error.message()))
+        let start = error.span().map_or(0, |span| span.start);
+        let line = text.get(..start).map_or(0, |before| before.matches('\n').count());
+        let key = text.lines().nth(line).and_then(known_key);
+        let key = key.map_or_else(String::new, |key| format!("`{key}`: "));
+        let message = match error.message() {
+            message if message.ends_with(NO_TOML_NUMBER) => "the number has more than 64 bits",
+            message => message,
+        };
+        BadSettings(format!("line {}: {key}{message}", line + 1))
     })
+}
+
+/// Returns the key of a line, if it is one of the configuration: any other text of the line can be a secret.
+fn known_key(line: &str) -> Option<&str> {
+    let key = key_of(line)?;
+    let mut known = DEFAULTS.lines().map(|line| line.trim_start_matches("# "));
+    known.any(|line| key_of(line) == Some(key)).then_some(key)
+}
+
+fn key_of(line: &str) -> Option<&str> {
+    line.split_once('=').map(|(key, _)| key.trim())
 }
 
 /// Overrides the defaults by the file's settings. The defaults contain every setting.

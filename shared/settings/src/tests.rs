@@ -39,6 +39,16 @@ fn the_defaults_are_those_of_the_operating_contract() {
 }
 
 #[test]
+fn a_line_that_is_no_setting_is_not_repeated() {
+    let pasted = from("[secrets]\nq83vASNFZ4mrze8BI0VniavN7wEjRWeJq83v0SNFZ4k=\n");
+    let message = pasted.unwrap_err().to_string();
+    assert!(
+        message.starts_with("line 2: ") && !message.contains("q83v"),
+        "{message}"
+    );
+}
+
+#[test]
 fn the_environment_wins_over_the_file() {
     let env = [
         ("TOLLGATE_STORE__TIMEOUT_MS", "7"),
@@ -105,6 +115,20 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "`telemetry.otlp_endpoint`",
         ),
         (from("[store\n").unwrap_err(), "line 1"),
+        // A mistake at the beginning of a line.
+        (from("[store]\n\n\n]\n").unwrap_err(), "line 4: "),
+        (
+            from("[store]\ntimeout_ms = 5\ntimeout_ms = 6\n").unwrap_err(),
+            "line 3: `timeout_ms`: duplicate key",
+        ),
+        (
+            from("[store]\ntimeout_ms = 99999999999999999999\n").unwrap_err(),
+            "line 2: `timeout_ms`: the number has more than 64 bits",
+        ),
+        (
+            from("[store]\ntimeout_ms = 99999999999999999999999999999999999999999\n").unwrap_err(),
+            "line 2: `timeout_ms`: ",
+        ),
         (
             from("[proxy]\nlisten = \"nowhere\"\n").unwrap_err(),
             "\"nowhere\" is not IP:PORT, such as 127.0.0.1:8080 (in `proxy.listen`)",
