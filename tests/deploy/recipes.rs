@@ -11,6 +11,11 @@ use std::process::{Command, Output};
 /// A user that is not root's, if the test may set one.
 const SOMEBODY: u32 = 4321;
 
+/// Load of the smallest installation of docs/guides/sizing.md.
+const CALLS_A_SECOND: u64 = 1_000;
+/// Bytes that a call adds to the append-only file, and to a replica's stream (docs/guides/sizing.md).
+const STREAM_BYTES_A_CALL: u64 = 1_700;
+
 /// The lines of a document from the one that contains `first` to the one that contains `last`, without indentation.
 fn lines(document: &str, first: &str, last: &str) -> String {
     let text = text(document);
@@ -78,6 +83,22 @@ fn an_append_only_file_with_an_open_transaction_is_mended() {
         let found: Option<String> = redis.command(&["GET", key]);
         assert_eq!(found.as_deref(), value, "{key}");
     }
+}
+
+/// The writes of a copy are kept for the replica that makes it. The server's defaults (256 MB, 1 MB) are too small.
+#[test]
+fn a_replica_can_copy_a_busy_store() {
+    let conf = text("deploy/redis/redis.conf");
+    let value = |key: &str| conf.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+    let megabytes = |text: &str| match text.split_at(text.len() - 2) {
+        (number, "gb") => number.parse::<u64>().unwrap() * 1024,
+        (number, unit) => number.parse().ok().filter(|_| unit == "mb").unwrap(),
+    };
+    let kept = value("client-output-buffer-limit replica ");
+    let kept = kept.strip_suffix(" 0 0").expect("no lower limit of longer copies");
+    assert_eq!(megabytes(kept) * 2, megabytes(value("maxmemory ")));
+    let half_a_minute = 30 * CALLS_A_SECOND * STREAM_BYTES_A_CALL;
+    assert!(megabytes(value("repl-backlog-size ")) << 20 >= half_a_minute);
 }
 
 /// Under compose: into a new volume as after the loss of the disk, and into one that has the old data.
