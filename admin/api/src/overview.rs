@@ -28,6 +28,7 @@ use store::Store;
 use store::account::counters::AccountCounters;
 use store::agent::survey::{AgentSummary, Survey};
 use store::audit::statistics::Day;
+use store::keys::Realm;
 use store::server_clock;
 use store::threshold::LimitUsage;
 use store::virtual_key::active_agents;
@@ -158,7 +159,7 @@ pub async fn get(call: Call) -> Answer {
     let days = days(&call.query(&["days"])?)?;
     let (store, realm) = (&call.state.store, call.realm());
     let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
-    let before = AccountCounters::read(store, &realm, period_now(store).await?).await?;
+    let before = tracked_now(store, &realm).await?;
     let sealed = catch_up::catch_up(&call).await?;
     let at_ms = server_clock::now_ms(store).await?;
     let period = Period::at(at_ms);
@@ -195,8 +196,7 @@ pub async fn get(call: Call) -> Answer {
         today: date_from_day(period.day),
         spend: match realm.mode() {
             Mode::Live => {
-                let tracked = [before.tracked, account.tracked];
-                OverviewSpend::from_counters(&survey, month, tracked, tracked_limit)
+                OverviewSpend::from_counters(&survey, month, [before, account.tracked], tracked_limit)
             }
             Mode::Test => OverviewSpend::from_days(month, tracked_limit),
         },
@@ -216,8 +216,9 @@ pub async fn get(call: Call) -> Answer {
     })
 }
 
-async fn period_now(store: &Store) -> Result<Period, Problem> {
-    Ok(Period::at(server_clock::now_ms(store).await?))
+async fn tracked_now(store: &Store, realm: &Realm) -> Result<Nanos, Problem> {
+    let period = Period::at(server_clock::now_ms(store).await?);
+    Ok(AccountCounters::read(store, realm, period).await?.tracked)
 }
 
 /// Returns the ids of agents in their order.
