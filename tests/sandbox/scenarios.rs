@@ -50,6 +50,22 @@ async fn errors_come_by_header_and_by_model_in_the_providers_shape() {
 }
 
 #[tokio::test]
+async fn a_refused_option_of_a_stream_is_named() {
+    let caller = caller().await;
+    for (scenario, says) in [
+        ("stream:delay=5,speed=1", "`speed=1`"),
+        ("stream:events=1000001", "`events=1000001`"),
+        ("stream:events=9,eol=no", "`eol=no`"),
+        ("stream:events=1000000,bytes=1000", "256 MiB"),
+    ] {
+        let reply = send(&caller, scenario).await;
+        assert_eq!(reply.error_code(), "sandbox_unknown_scenario", "{scenario}");
+        let message = reply.json()["error"]["message"].clone();
+        assert!(message.as_str().unwrap().contains(says), "{scenario}: {message}");
+    }
+}
+
+#[tokio::test]
 async fn a_rate_limit_says_when_to_come_back() {
     let reply = send(&caller().await, "429").await;
     assert_eq!(

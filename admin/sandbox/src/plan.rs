@@ -125,17 +125,27 @@ impl StreamPlan {
     /// Reads the options; `None` if one is unknown or out of range.
     pub(super) fn parse(options: &str) -> Option<Self> {
         let mut plan = Self::default();
-        for option in options
-            .split(',')
-            .map(str::trim)
-            .filter(|option| !option.is_empty())
-        {
-            let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            plan.set(name, value)?;
-        }
+        each(options).try_for_each(|option| plan.read(option))?;
         let deltas = usize::try_from(plan.events.unwrap_or(0)).ok()?;
         let text_bytes = deltas.checked_mul(plan.event_bytes)?;
         (text_bytes <= TEXT_BYTES_MAX).then_some(plan)
+    }
+
+    /// Returns why the options are refused; `None` if they are not.
+    pub(super) fn fault(options: &str) -> Option<String> {
+        if Self::parse(options).is_some() {
+            return None;
+        }
+        let refused = each(options).find(|option| Self::default().read(option).is_none());
+        Some(match refused {
+            Some(option) => format!("The option `{option}` of a stream is unknown or out of range."),
+            None => format!("`events` times `bytes` is over {} MiB.", TEXT_BYTES_MAX >> 20),
+        })
+    }
+
+    fn read(&mut self, option: &str) -> Option<()> {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        self.set(name, value)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Option<()> {
@@ -184,6 +194,14 @@ impl StreamPlan {
         }
         Some(())
     }
+}
+
+/// Returns the options, one by one.
+fn each(options: &str) -> impl Iterator<Item = &str> {
+    options
+        .split(',')
+        .map(str::trim)
+        .filter(|option| !option.is_empty())
 }
 
 fn fault_of(name: &str) -> Option<StreamFault> {

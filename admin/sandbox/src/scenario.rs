@@ -62,12 +62,7 @@ impl AnswerScenario {
         let by_body = || by_name(model).or_else(|| user.and_then(by_name));
         match by_header.map(str::to_owned).or_else(by_body) {
             None => Ok(Self::Normal),
-            Some(name) => Self::parse(name.trim()).ok_or_else(|| {
-                "The sandbox knows the scenarios ok, 400 to 599, hang, slow:<ms>, no-usage, usage:<json>, \
-                 cost:<prompt>,<completion>, reset, truncate, gzip, chunked, redirect, huge:<bytes>, \
-                 stream:<options>."
-                    .to_owned()
-            }),
+            Some(name) => Self::parse(name.trim()).ok_or_else(|| refused(name.trim())),
         }
     }
 
@@ -172,6 +167,16 @@ impl AnswerScenario {
             Self::Huge(bytes) => body::huge(&json(), *bytes),
         }
     }
+}
+
+/// Returns why a scenario is refused.
+fn refused(name: &str) -> String {
+    if let Some(fault) = name.strip_prefix("stream:").and_then(StreamPlan::fault) {
+        return fault;
+    }
+    "The sandbox knows the scenarios ok, 400 to 599, hang, slow:<ms>, no-usage, usage:<json>, \
+     cost:<prompt>,<completion>, reset, truncate, gzip, chunked, redirect, huge:<bytes>, stream:<options>."
+        .to_owned()
 }
 
 #[cfg(test)]
