@@ -10,7 +10,7 @@
 //! `browser_search`, `code_interpreter`, `builtin_function`, a `googleSearch` without a type) they run and bill
 //! themselves.
 
-use super::unseen::{DecidingKeys, HOSTED, Unseen, Word};
+use super::unseen::{DecidingKeys, HOSTED, HOSTED_SEARCH, HOSTED_SHELL, UNKNOWN, Unseen, Word};
 use crate::error::Scan;
 use crate::prompt::Prompt;
 use crate::scan::{BodyValue, Scanner};
@@ -97,18 +97,20 @@ fn parse_tool(endpoint: Endpoint, scanner: &mut Scanner<'_>) -> Scan<Option<Unse
 
 impl Tool<'_> {
     fn judge(self, endpoint: Endpoint) -> Option<Unseen> {
-        let fault = match self.kind.get() {
+        let (fault, why) = match self.kind.get() {
             Some("function" | "custom") => return None,
-            _ if endpoint == Endpoint::Chat => ".type",
+            _ if endpoint == Endpoint::Chat => (".type", HOSTED),
             Some("local_shell" | "apply_patch") => return None,
             Some("namespace") => return self.nested,
             Some("shell") if self.environment == Some(Environment::Local) => return None,
-            Some("shell") => ".environment",
+            Some("shell") => (".environment", HOSTED_SHELL),
             Some("tool_search") if self.execution.get() == Some("client") => return None,
-            Some("tool_search") => ".execution",
-            _ => ".type",
+            Some("tool_search") => (".execution", HOSTED_SEARCH),
+            // The caller runs a computer, but its screenshots are items of an unknown cost.
+            Some("computer" | "computer_use_preview") => (".type", UNKNOWN),
+            _ => (".type", HOSTED),
         };
-        Some(Unseen::at(fault, HOSTED))
+        Some(Unseen::at(fault, why))
     }
 }
 

@@ -21,6 +21,12 @@ pub(super) const STORED_DATA: &str =
 /// Why a tool of the provider is refused.
 pub(super) const HOSTED: &str =
     "only tools that the caller runs are: what the provider runs cannot be seen here";
+/// Why a shell is refused that the provider runs, or that has no `environment`.
+pub(super) const HOSTED_SHELL: &str =
+    "the provider would run the shell, which cannot be seen here: set it to `{\"type\":\"local\"}`";
+/// Why a search of tools is refused that the provider runs, or that has no `execution`.
+pub(super) const HOSTED_SEARCH: &str =
+    "the provider would search the tools, which cannot be seen here: set it to `client`";
 /// Why work in the background is refused.
 pub(super) const LATER: &str =
     "the answer would be fetched later, and its usage cannot be seen here: leave it out or set it to false";

@@ -97,7 +97,7 @@ fn a_key_that_decides_stands_there_once_and_as_it_is_written() {
         refused(
             &with(&format!(",\"tools\":[{tool}]")),
             "unsupported_field",
-            "only tools that the caller runs are",
+            "the provider would run the shell",
             param,
         );
         let call = format!(r#"{{"type":"shell_call","call_id":"c","environment":{environment}}}"#);

@@ -80,6 +80,41 @@ fn a_refused_field_says_what_to_send_instead() {
     }
 }
 
+/// The caller runs a computer, too: that the provider runs it is no reason against it.
+#[test]
+fn a_refused_tool_says_which_form_is_accepted() {
+    for (tool, param, says) in [
+        (
+            r#"{"type":"shell"}"#,
+            "tools[0].environment",
+            "set it to `{\"type\":\"local\"}`",
+        ),
+        (
+            r#"{"type":"tool_search"}"#,
+            "tools[0].execution",
+            "set it to `client`",
+        ),
+        (
+            r#"{"type":"computer"}"#,
+            "tools[0].type",
+            "costs is not known here: leave it out",
+        ),
+        (
+            r#"{"type":"computer_use_preview"}"#,
+            "tools[0].type",
+            "costs is not known here: leave it out",
+        ),
+        (
+            r#"{"type":"web_search"}"#,
+            "tools[0].type",
+            "only tools that the caller runs are",
+        ),
+    ] {
+        let body = with(&format!(",\"tools\":[{tool}]"));
+        refused(&body, "unsupported_field", says, Some(param));
+    }
+}
+
 #[test]
 fn tools_of_the_provider() {
     for (tool, fault) in [
