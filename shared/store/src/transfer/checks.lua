@@ -1,5 +1,5 @@
--- Fragment: the checks of every transfer (decisions D18, D67). Needs change.lua, budget.lua, money.lua, idempotency.lua,
--- refusals.lua and low_balance.lua.
+-- Fragment: the checks of every transfer (decisions D18, D67). Needs change.lua, budget.lua, money.lua,
+-- idempotency.lua, refusals.lua and low_balance.lua.
 -- `payer` is the paying leg, `record` that of the request, and `transaction_text` the words of the payer's transaction.
 -- `amount` is in nanos, `refusal` 'wallet_closed' if one of the two wallets was read as closed (otherwise ''), `record`
 -- the id of the record ('' = none), `record_life` in ms, and `fields` are those of the record.
