@@ -53,7 +53,7 @@ export default function ApiKeys() {
   return html`<div>
     <${PageHead} title="API keys" actions=${create}>${lead}<//>
     <${Section} title="Keys" flush lead="Keys of both modes. A live key works with live records, a test key with test records, never with the other.">
-      <${ListTable} path="/api-keys" plural="apiKeys" refresh=${turn} caption="API keys" columns=${columns} keyOf=${(key) => key.keyId} onData=${({ apiKeys }) => names.want(apiKeys.map(({ createdBy }) => createdBy))}
+      <${ListTable} path="/api-keys" plural="apiKeys" refresh=${turn} caption="API keys" columns=${columns} keyOf=${(key) => key.keyId} onData=${({ apiKeys }) => names.load(apiKeys.map(({ createdBy }) => createdBy))}
         empty="There is no API key yet." />
     <//>
     ${creating && html`<${CreateApiKey} onClose=${() => setCreating(false)} onDone=${(answer) => { setCreating(false); setIssued(answer); again(); }} />`}

@@ -46,7 +46,7 @@ export function AccountPolicies() {
   const actions = may('admin') && html`<${Button} small onClick=${() => setEdited({ policy: null })}>Add account-wide policy<//>`;
   return html`<${Section} title="Policies" flush actions=${actions} lead="An agent’s own policy stands alone. Account-wide ones hold for agents without one, the strictest of each limit.">
     <${ListTable} path="/policies" plural="policies" refresh=${turn} caption="Policies" columns=${columns} keyOf=${(policy) => policy.id}
-      onData=${({ policies }) => names.want(policies.map(({ agentId }) => agentId))} empty="There is no policy yet. Without one, calls are denied." />
+      onData=${({ policies }) => names.load(policies.map(({ agentId }) => agentId))} empty="There is no policy yet. Without one, calls are denied." />
     ${edited && html`<${EditPolicy} agent=${edited.policy?.agentId ? { id: edited.policy.agentId, name: agentOf(edited.policy) } : null} policy=${edited.policy}
       onClose=${() => setEdited(null)} onSaved=${() => { setEdited(null); again(); }} />`}
   <//>`;
