@@ -106,7 +106,9 @@ await play(async (journey) => {
     await ada.menu('Overview');
     const denials = ada.section('Denials by reason');
     await ada.sees('Daily cap', denials);
-    await denials.getByRole('link', { name: 'Daily cap' }).click();
+    const counted = denials.getByRole('link', { name: 'Daily cap' });
+    assert.match(await counted.getAttribute('href'), /from=\d{4}-\d\d-\d\dT00/, 'the calls of the days that are counted');
+    await counted.click();
     await ada.sees('No call matches.');
     await ada.follow('intents');
     await ada.sees('A library', ada.page.getByRole('main'));

@@ -49,7 +49,7 @@ function Body({ data, span }) {
     <${Section} title=${`Spend by day and agent, ${span} days`}><${Chart} data=${data} /><//>
     <div class="grid">
       <${CloseToCaps} asOf=${data.asOf} />
-      <${Denials} denials=${data.denials} span=${span} mode=${mode} />
+      <${Denials} denials=${data.denials} since=${data.days[0]?.day} span=${span} mode=${mode} />
     </div>
     <p class="hint">As of <${Time} at=${data.asOf} />. Days are UTC.</p>
   </div>`;
@@ -127,19 +127,20 @@ function parts(day, many) {
   return [...amounts.slice(0, many - 1), amounts.at(-1) ?? 0n];
 }
 
-/** Sum of denied calls and denied spends. Test mode has no calls. */
-function Denials({ denials, span, mode }) {
+/** Sum of denied calls and denied spends since a day. Test mode has no calls. */
+function Denials({ denials, since, span, mode }) {
   const live = mode === 'live';
+  const denied = { outcome: 'denied', from: since && `${since}T00:00:00Z` };
   const most = Math.max(1, ...denials.map((denial) => denial.count));
   return html`<${Section} title="Denials by reason" lead=${`The last ${span} days`}>
     ${denials.length === 0
     ? html`<${Empty} title="Nothing was denied." />`
     : html`<ul class="bars">${denials.map(({ reason, count: many }) => html`<li key=${reason}>
         <span class="bars-text">${live && CALL_REASONS.includes(reason)
-    ? html`<a href=${href('/calls', { outcome: 'denied', reason })} title=${reason}>${reasonWord(reason)}</a>`
+    ? html`<a href=${href('/calls', { ...denied, reason })} title=${reason}>${reasonWord(reason)}</a>`
     : html`<span title=${reason}>${reasonWord(reason)}</span>`}<span class="num">${many.toLocaleString('en-US')}</span></span>
         <span class="bars-track" aria-hidden="true"><span style=${{ width: `${(many / most) * 100}%` }}></span></span></li>`)}</ul>`}
-    ${denials.length > 0 && html`<p class="card-foot">${live && html`<${LinkButton} small to=${href('/calls', { outcome: 'denied' })}>See the denied calls<//>`}
+    ${denials.length > 0 && html`<p class="card-foot">${live && html`<${LinkButton} small to=${href('/calls', denied)}>See the denied calls<//>`}
       <${LinkButton} small to=${href('/intents', { state: 'blocked' })}>See the blocked spends<//></p>`}
   <//>`;
 }
