@@ -95,7 +95,9 @@ fn a_replica_can_copy_a_busy_store() {
         (number, unit) => number.parse().ok().filter(|_| unit == "mb").unwrap(),
     };
     let kept = value("client-output-buffer-limit replica ");
-    let kept = kept.strip_suffix(" 0 0").expect("no lower limit of longer copies");
+    let kept = kept
+        .strip_suffix(" 0 0")
+        .expect("no lower limit of longer copies");
     assert_eq!(megabytes(kept) * 2, megabytes(value("maxmemory ")));
     let half_a_minute = 30 * CALLS_A_SECOND * STREAM_BYTES_A_CALL;
     assert!(megabytes(value("repl-backlog-size ")) << 20 >= half_a_minute);

@@ -2,12 +2,15 @@
 
 use super::caller::{Made, SharedState};
 use crate::fixture::Fixture;
+use harness::Reply;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use store::transaction::{Transaction, TransactionType};
 
 /// Requests that are repeated in the end although they were answered.
 const REPEATED: usize = 400;
+/// Attempts of a repeated request until it is answered.
+const ATTEMPTS_MAX: usize = 5;
 
 /// All transactions of both accounts.
 fn transactions(fixture: &Fixture) -> Vec<Transaction> {
@@ -112,6 +115,17 @@ fn status_of(fixture: &Fixture, escrow: u64) -> String {
     found.unwrap_or_else(|| panic!("escrow {escrow} is gone"))
 }
 
+/// Sends a request until it is answered: on a busy machine an answer may be late.
+async fn answer(shared: &SharedState, request: &Made, server: usize) -> Option<Reply> {
+    for _ in 0..ATTEMPTS_MAX {
+        let reply = shared.send(request, server).await;
+        if reply.is_some() {
+            return reply;
+        }
+    }
+    None
+}
+
 /// Repeats requests: an answered one gets the same answer and changes nothing; any other is done now, unless it was.
 async fn repeat(fixture: &Fixture, shared: &SharedState, made: &[Made], seed: u64) {
     let before = executions(fixture);
@@ -121,7 +135,7 @@ async fn repeat(fixture: &Fixture, shared: &SharedState, made: &[Made], seed: u6
         .enumerate()
         .filter(|(at, made)| made.answer.is_none() || at % step == 0);
     for (at, request) in again {
-        let reply = shared.send(request, at % 2).await;
+        let reply = answer(shared, request, at % 2).await;
         let reply =
             reply.unwrap_or_else(|| panic!("seed {seed}: {request:?} has no answer on a healthy system"));
         let now = reply.json();

@@ -7,8 +7,8 @@ use domain::printable::HIDDEN;
 use openapi::components::NOT_IN_EXAMPLES;
 use openapi::components::{or_null, reference};
 use openapi::{Json, object};
-use store::keys::USER;
 use store::idempotency::KEY_MAX;
+use store::keys::USER;
 
 /// Characters that no line may contain, as part of a character class.
 const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069";
