@@ -28,7 +28,7 @@ pub mod key_owner;
 pub mod lost_writes_log;
 pub mod prepared_reply;
 pub mod rejection;
-pub mod request_id;
+mod request_id;
 pub mod request_trace;
 pub mod run_to_completion;
 pub mod settle;

@@ -3,7 +3,7 @@
 use super::fixture::{Fixture, SOON, estimated_body, open_cap};
 use harness::RawClient;
 
-/// What hides behind a body that is read as shorter than it is.
+/// A request behind a body that some servers read as shorter than others do.
 const HIDDEN: &str = "GET /v1/health HTTP/1.1\r\nHost: edge\r\n\r\n";
 
 fn head(key: &str, framing: &str) -> String {

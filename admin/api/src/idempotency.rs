@@ -77,7 +77,7 @@ impl ResolvedKey {
     /// strings.
     ///
     /// # Errors
-    /// Those of [`once`](Self::once) and [`earlier_record`](Self::earlier_record).
+    /// Those of [`identity`](Self::identity) and [`earlier_record`](Self::earlier_record).
     pub(super) async fn identify(
         &self,
         call: &Call,

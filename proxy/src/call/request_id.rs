@@ -7,13 +7,13 @@ use domain::names::is_request_id;
 use http::HeaderMap;
 
 /// Returns the id that the caller sent, if it is well-formed.
-pub fn sent(headers: &HeaderMap) -> Option<String> {
+pub(super) fn sent(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(names::REQUEST_ID)?.to_str().ok()?;
     is_request_id(value.as_bytes()).then(|| value.to_owned())
 }
 
 /// Returns a new id; empty if the clock or the system's randomness fails.
-pub fn generated() -> String {
+pub(super) fn generated() -> String {
     IdKind::Request.mint(clock::now_ms()).unwrap_or_default()
 }
 

@@ -26,7 +26,7 @@ enum Part {
     Ended,
 }
 
-/// How far a chunked body was read.
+/// Position in the framing of a chunked body.
 #[derive(Debug)]
 pub(super) struct Chunks {
     part: Part,

@@ -18,18 +18,18 @@ pub struct RequestHeads {
     /// Upper bound of the bytes of the current head that were received with the previous request. `left` does not count
     /// them.
     carried: AtomicUsize,
-    /// Bytes of the current head, and behind it, that HTTP has got since it began.
+    /// Bytes of the current head, and of the data behind it, that HTTP has received. Counted if the head is fresh.
     given: AtomicUsize,
     /// Nothing of the current head had been given to HTTP before it began.
     is_fresh: AtomicBool,
     /// The last chunked body was read to its end, and nothing behind it.
     is_at_boundary: AtomicBool,
-    /// What begins, for the connection to take.
+    /// The part that the hooks marked last; the connection takes it once.
     begun: AtomicU8,
     flushes_next_write: AtomicBool,
 }
 
-/// What begins with the next byte that is read.
+/// Part of a request that begins with the next byte that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begun {
     Nothing,
@@ -101,7 +101,7 @@ impl RequestHeads {
         is_checked
     }
 
-    /// Counts bytes that HTTP gets of a head.
+    /// Counts bytes that HTTP receives of a fresh head.
     pub(super) fn give(&self, bytes: usize) {
         self.given.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -117,7 +117,7 @@ impl RequestHeads {
         }
     }
 
-    /// Returns what has begun since the last call.
+    /// Returns the part that has begun since the last call.
     pub(super) fn take_begun(&self) -> Begun {
         const NOTHING: u8 = Begun::Nothing as u8;
         const HEAD: u8 = Begun::Head as u8;

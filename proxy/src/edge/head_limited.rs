@@ -195,9 +195,9 @@ impl HeadLimited {
                 read?;
                 if self.head.is_fresh() {
                     self.held.cut_head(buffer, before);
+                    self.head.give(buffer.filled().len() - before);
                 }
                 let read = buffer.filled().len() - before;
-                self.head.give(read);
                 if !was_held {
                     self.head.set_left(left.saturating_sub(read));
                 }

@@ -26,7 +26,7 @@ enum InHead {
     BehindLfCr,
 }
 
-/// What was received and HTTP does not have yet, and the framing of what it has.
+/// Received bytes that HTTP has not read yet, and the position in the framing of those that it has read.
 #[derive(Debug, Default)]
 pub(super) struct HeldBack {
     bytes: Bytes,

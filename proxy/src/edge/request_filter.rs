@@ -8,7 +8,6 @@ use super::route;
 use super::state::EdgeState;
 use crate::call::prepared_reply::{PreparedReply, RunningStream};
 use crate::call::rejection::Rejection;
-use crate::call::request_id;
 use crate::call::request_trace::RequestTrace;
 use crate::protected_request::ProtectedRequest;
 use crate::reply::{EdgeReply, health, models, names};
@@ -61,11 +60,13 @@ async fn reply(
     protection: &mut ProtectedRequest,
 ) -> (EdgeReply, Option<Box<RunningStream>>) {
     let started = Instant::now();
+    let (peer, client) = (peer_of(session), state.addresses.client_of(session));
+    let mut trace = RequestTrace::new(&session.req_header().headers, peer, client, &state.metrics);
     let PreparedReply {
         mut reply,
         stream,
         external_time,
-    } = dispatch(state, session, protection).await;
+    } = dispatch(state, session, protection, &mut trace).await;
     let own = started.elapsed().saturating_sub(external_time);
     state.metrics.own_time(own.as_secs_f64());
     reply.set(names::OVERHEAD_MS, &millis(own));
@@ -74,8 +75,7 @@ async fn reply(
         .get(names::REQUEST_ID)
         .is_none_or(HeaderValue::is_empty)
     {
-        let sent = request_id::sent(&session.req_header().headers);
-        reply.set(names::REQUEST_ID, &sent.unwrap_or_else(request_id::generated));
+        reply.set(names::REQUEST_ID, trace.request_id());
     }
     (reply, stream)
 }
@@ -97,38 +97,35 @@ async fn dispatch(
     state: &EdgeState,
     session: &mut ServerSession,
     protection: &mut ProtectedRequest,
+    trace: &mut RequestTrace,
 ) -> PreparedReply {
     let head = session.req_header();
     if head.headers.get(RETRY_COUNT).is_some_and(|count| count != "0") {
         state.metrics.announced_retry();
     }
     let route = route::of_request(state.offered, head);
-    let client = state.addresses.client_of(session);
-    let mut trace = RequestTrace::new(&head.headers, peer_of(session), client, &state.metrics);
     if route != Ok(EdgeRoute::Health)
         && !state.addresses.is_free(session)
         && let Err(rejection) = Box::pin(state.addresses.check(session)).await
     {
-        return PreparedReply::from_rejection(&rejection, &trace);
+        return PreparedReply::from_rejection(&rejection, trace);
     }
     let answered = match route {
         Ok(EdgeRoute::Call(endpoint)) => {
-            return state.calls.call(endpoint, session, protection, &mut trace).await;
+            return state.calls.call(endpoint, session, protection, trace).await;
         }
         Ok(EdgeRoute::Health) => Ok(Box::pin(health(state)).await),
         Ok(route @ (EdgeRoute::Models | EdgeRoute::Model)) => {
-            models(state, route, session, protection, &mut trace).await
+            models(state, route, session, protection, trace).await
         }
         Err(no_route) => {
             trace.record_refusal(no_route.kind());
-            let mut reply = no_route.reply(state.offered);
-            reply.set(names::REQUEST_ID, trace.request_id());
-            Ok(reply)
+            Ok(no_route.reply(state.offered))
         }
     };
     match answered {
         Ok(reply) => PreparedReply::immediate(reply),
-        Err(rejection) => PreparedReply::from_rejection(&rejection, &trace),
+        Err(rejection) => PreparedReply::from_rejection(&rejection, trace),
     }
 }
 

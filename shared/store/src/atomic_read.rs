@@ -6,6 +6,10 @@ use crate::script::script;
 use crate::{Store, StoreError};
 use redis::{Arg, FromRedisValue};
 
+/// Maximum number of agents whose records are read at one moment, in one script. Of more, one part is read after the
+/// other. A plan with a limit allows fewer.
+pub(crate) const AGENTS_AT_ONE_MOMENT: usize = 500;
+
 script! {
     /// Executes reads. The server refuses a write in it.
     pub static READ = "read",

@@ -6,18 +6,24 @@ use crate::scan::{BodyValue, Scanner};
 use crate::text::Text;
 use std::borrow::Cow;
 
+/// Why a reference to stored state is refused, and `$instead`.
+macro_rules! stored {
+    ($instead:literal) => {
+        concat!(
+            "it brings in what the provider keeps, and how much that is cannot be seen here: ",
+            $instead
+        )
+    };
+}
+
 /// Why earlier calls that the provider keeps are refused.
-pub(super) const STORED_CALLS: &str = "it brings in what the provider keeps, and how much that is cannot be seen here: \
-                                       send the earlier items in `input`";
+pub(super) const STORED_CALLS: &str = stored!("send the earlier items in `input`");
 /// Why a prompt that the provider keeps is refused.
-pub(super) const STORED_PROMPT: &str = "it brings in what the provider keeps, and how much that is cannot be seen here: \
-                                        send its text in `instructions` and `input`";
+pub(super) const STORED_PROMPT: &str = stored!("send its text in `instructions` and `input`");
 /// Why a reference to an item is refused.
-pub(super) const STORED_ITEM: &str =
-    "it brings in what the provider keeps, and how much that is cannot be seen here: send the item itself";
+pub(super) const STORED_ITEM: &str = stored!("send the item itself");
 /// Why a reference to a file or an image is refused.
-pub(super) const STORED_DATA: &str =
-    "it brings in what the provider keeps, and how much that is cannot be seen here: send the data itself";
+pub(super) const STORED_DATA: &str = stored!("send the data itself");
 /// Why a tool of the provider is refused.
 pub(super) const HOSTED: &str =
     "only tools that the caller runs are: what the provider runs cannot be seen here";

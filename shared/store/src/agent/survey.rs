@@ -2,6 +2,7 @@
 //! most [`AGENTS_MAX`] agents; [`Survey::partial`] says whether there are more.
 
 use crate::account::members;
+use crate::atomic_read::AGENTS_AT_ONE_MOMENT;
 use crate::keys::Realm;
 use crate::policy::watched::WatchedLimits;
 use crate::read::Read;
@@ -13,8 +14,6 @@ use std::collections::{HashMap, HashSet};
 
 /// Maximum number of agents in a survey.
 pub const AGENTS_MAX: usize = 5000;
-/// Number of agents read in one step, at one moment.
-pub const AT_ONE_MOMENT: usize = 500;
 
 /// An agent's part of the survey.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -59,7 +58,7 @@ pub struct Survey {
     /// True if some agents were not read.
     pub partial: bool,
     /// The account's tracked spend of the month, open holds included, at the moment at which the agents were read.
-    /// `None` if they are more than [`AT_ONE_MOMENT`]: those are read one part after the other.
+    /// `None` if they are more than `AGENTS_AT_ONE_MOMENT`: those are read one part after the other.
     pub tracked: Option<Nanos>,
 }
 
@@ -100,10 +99,10 @@ impl Survey {
         let partial = rows > AGENTS_MAX as u64 || !all_keyed || all.len() > AGENTS_MAX;
         all.truncate(AGENTS_MAX);
         let (mut agents, mut tracked) = (Vec::with_capacity(all.len()), None);
-        for ids in all.chunks(AT_ONE_MOMENT) {
+        for ids in all.chunks(AGENTS_AT_ONE_MOMENT) {
             let (some, beside) = read_agents(store, realm, period, ids).await?;
             agents.extend(some);
-            tracked = Some(beside).filter(|_| all.len() <= AT_ONE_MOMENT);
+            tracked = Some(beside).filter(|_| all.len() <= AGENTS_AT_ONE_MOMENT);
         }
         Ok(Self {
             agents,
@@ -142,7 +141,7 @@ impl Survey {
         if realm.mode() == Mode::Test {
             return Ok(exist);
         }
-        for agents in doubtful.chunks(AT_ONE_MOMENT) {
+        for agents in doubtful.chunks(AGENTS_AT_ONE_MOMENT) {
             let mut query = redis::pipe();
             for agent in agents {
                 query.cmd("EXISTS").arg(realm.keys().agent_keys(&agent.id));

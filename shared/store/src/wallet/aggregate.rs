@@ -2,14 +2,13 @@
 
 use super::Wallet;
 use super::totals::WalletTotals;
+use crate::atomic_read::AGENTS_AT_ONE_MOMENT;
 use crate::keys::{Realm, USER};
 use crate::page::{Page, PageRequest};
 use crate::read::Read;
 use crate::{Store, StoreError};
 use std::collections::HashMap;
 
-/// Maximum number of agents whose wallets are read at one moment, in one script. A plan with a limit has fewer.
-pub const AT_ONE_MOMENT: usize = 500;
 /// Retries of a read while agents are added or removed.
 const READ_ATTEMPTS: usize = 3;
 
@@ -26,7 +25,7 @@ pub struct WalletAggregate {
 
 impl WalletAggregate {
     /// Reads the wallets; `user` is the account's own as it was a moment ago. All amounts are of one moment, unless
-    /// there are more than [`AT_ONE_MOMENT`] agents or agents are added or removed during each attempt: then money
+    /// there are more than `AGENTS_AT_ONE_MOMENT` agents or agents are added or removed during each attempt: then money
     /// that moves meanwhile can be in two wallets, or in none.
     ///
     /// # Errors
@@ -39,7 +38,7 @@ impl WalletAggregate {
     ) -> Result<Self, StoreError> {
         for _ in 0..READ_ATTEMPTS {
             let names = AgentNames::read(store, realm).await?;
-            if names.count() > AT_ONE_MOMENT {
+            if names.count() > AGENTS_AT_ONE_MOMENT {
                 break;
             }
             let listed = page.members(store, &realm.agents()).await?;
@@ -72,12 +71,12 @@ impl WalletAggregate {
     }
 }
 
-/// The agents with a wallet, each with its score, up to one more than [`AT_ONE_MOMENT`].
+/// The agents with a wallet, each with its score, up to one more than `AGENTS_AT_ONE_MOMENT`.
 struct AgentNames(Vec<String>);
 
 impl AgentNames {
     fn query(realm: &Realm) -> Read {
-        Read::sorted(realm.bucket(), realm.agents(), 0, AT_ONE_MOMENT as u64 + 1)
+        Read::sorted(realm.bucket(), realm.agents(), 0, AGENTS_AT_ONE_MOMENT as u64 + 1)
     }
 
     async fn read(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
