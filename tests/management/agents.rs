@@ -80,9 +80,12 @@ async fn an_agent_from_creation_to_deletion() {
     let data = |n: usize| logged["logs"][n]["data"].clone();
     let created = json!({ "name": "Bücher 日本 🤖", "type": "custom", "wallet": made["agent"]["wallet"],
         "walletId": made["agent"]["walletId"] });
+    // `previous` has the values that were replaced, and no field that was given its own value.
     let changed = json!({ "name": "New", "type": "marketplace", "description": null,
-        "spendLimit": 12.000000001, "spendLimitNanos": "12000000001" });
-    let cleared = json!({ "type": "custom", "spendLimit": null, "spendLimitNanos": null });
+        "spendLimit": 12.000000001, "spendLimitNanos": "12000000001",
+        "previous": { "name": "Bücher 日本 🤖", "type": "custom", "description": "Two\nlines", "spendLimit": null, "spendLimitNanos": null } });
+    let cleared = json!({ "type": "custom", "spendLimit": null, "spendLimitNanos": null,
+        "previous": { "type": "marketplace", "spendLimit": 12.000000001, "spendLimitNanos": "12000000001" } });
     assert_eq!([data(3), data(2), data(1)], [created, changed, cleared]);
 }
 

@@ -119,6 +119,15 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
     let third = json!({ "policyId": id, "new": false,
         "fields": { "name": "Other", "currency": "USD", "capEnabled": true },
         "previous": { "name": "Böt limits", "currency": "USDC", "capEnabled": false } });
+    let deleted = success(&caller.get("/v1/audit?type=policy.deleted").await, 200);
+    let left = json!({ "policyId": id, "previous": {
+        "name": "Other", "agentId": "bot", "currency": "USD", "capEnabled": true,
+        "maxSpendPerRun": 1e-9, "maxSpendPerRunNanos": "1",
+        "maxSpendPerMonth": 100, "maxSpendPerMonthNanos": "100000000000",
+        "approvalThreshold": 3, "approvalThresholdNanos": "3000000000",
+        "lowBalanceThreshold": 0, "lowBalanceThresholdNanos": "0",
+    }});
+    assert_eq!(deleted["logs"][0]["data"], left);
     assert_eq!(data(0), third);
     assert_eq!([data(2), data(1)], [first, second]);
 }

@@ -8,6 +8,7 @@ use harness::{Caller, Nanos, RawClient, eventually};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
+use store::account::script::set_plan;
 use store::agent::script::{AgentCreated, NewAgent};
 use store::policy::PolicyRecord;
 use store::sanity;
@@ -70,20 +71,29 @@ async fn exactly_as_many_agents_as_the_plan_allows() {
     assert_eq!(numbers.len(), 5, "wallet numbers are unique");
 }
 
-/// Goes through the changes of an agent's policy: the previous values of each are those that the earlier ones left.
-async fn each_change_names_the_values_that_it_replaced(caller: &Caller, agent: &str) {
-    let path = format!("/v1/audit?type=policy.set&limit=200&agentId={agent}");
+/// Goes through the changes of a record that began with `fields`, in the entries that `query` selects: the previous
+/// values of each change are those that the earlier ones left. Returns the number of entries.
+async fn each_change_names_the_values_that_it_replaced(
+    caller: &Caller,
+    query: &str,
+    mut fields: Map<String, Value>,
+) -> usize {
+    let path = format!("/v1/audit?limit=200&{query}");
     let listed = success(&caller.get(&path).await, 200);
-    let mut fields = Map::new();
-    for entry in listed["logs"].as_array().expect("entries").iter().rev() {
+    let entries = listed["logs"].as_array().expect("entries");
+    for entry in entries.iter().rev() {
         let data = &entry["data"];
-        for (name, previous) in data["previous"].as_object().into_iter().flatten() {
+        let given = data.get("fields").unwrap_or(data).as_object().expect("fields");
+        let previous = data["previous"].as_object();
+        assert_ne!(previous.is_some(), data["new"] == true, "{entry}");
+        for (name, previous) in previous.into_iter().flatten() {
             let left = fields.get(name).unwrap_or(&Value::Null);
             assert_eq!(previous, left, "{name}: {entry}");
-            assert_ne!(previous, &data["fields"][name], "{name}: {entry}");
+            assert_ne!(previous, &given[name], "{name}: {entry}");
         }
-        fields.extend(data["fields"].as_object().expect("fields").clone());
+        fields.extend(given.clone());
     }
+    entries.len()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,8 +135,71 @@ async fn parallel_writers_of_one_agents_policy_leave_one_that_is_in_effect() {
     }
     assert_eq!(account.audit_types(Mode::Live).await.len(), 101);
     for round in 0..5 {
-        each_change_names_the_values_that_it_replaced(&caller, &format!("bot-{round}")).await;
+        let query = format!("type=policy.set&agentId=bot-{round}");
+        each_change_names_the_values_that_it_replaced(&caller, &query, Map::new()).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_names_the_values_of_the_last_of_parallel_changes_before_it() {
+    let fixture = Fixture::start().await;
+    let (_, caller) = fixture.account("builder").await;
+    for round in 0..10 {
+        let path = format!("/v1/policies/bot-{round}");
+        let set = async |n: u64| caller.post(&path, json!({ "maxSpendPerDay": n })).await;
+        let made = success(&set(1).await, 200);
+        let delete = format!("/v1/policies/{}", text(&made, "/policy/id"));
+        let (_, deleted) = tokio::join!(join_all((2..12).map(set)), caller.delete(&delete));
+        success(&deleted, 200);
+        let logged = success(&caller.get(&format!("/v1/audit?agentId=bot-{round}")).await, 200);
+        let entries: Vec<&Value> = logged["logs"].as_array().unwrap().iter().rev().collect();
+        let at = entries
+            .iter()
+            .position(|entry| entry["type"] == "policy.deleted")
+            .unwrap();
+        let (last, deleted) = (&entries[at - 1]["data"], &entries[at]["data"]);
+        assert_eq!(
+            deleted["previous"]["maxSpendPerDay"], last["fields"]["maxSpendPerDay"],
+            "{logged}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parallel_changes_of_an_agent_and_of_a_plan_each_name_the_values_that_they_replaced() {
+    let fixture = Fixture::start().await;
+    let (account, caller) = fixture.account("builder").await;
+    let made = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
+    let path = format!("/v1/agents/{}", text(&made, "/agent/id"));
+    let changes = (0..30_u64).map(|n| {
+        let (caller, path) = (caller.clone(), path.clone());
+        async move {
+            let body = match n % 3 {
+                0 => json!({ "spendLimit": n, "name": n.to_string() }),
+                1 => json!({ "description": format!("d{n}") }),
+                _ => json!({ "spendLimit": null, "type": n.to_string() }),
+            };
+            success(&caller.patch(&path, body).await, 200)
+        }
+    });
+    let plans = (0..30).map(|n| {
+        let plan = ["free", "startup", "enterprise"][n % 3];
+        let (store, id) = (&fixture.store, &account.id);
+        async move { set_plan(store, id, plan, "operator").await.unwrap() }
+    });
+    tokio::join!(join_all(changes), join_all(plans));
+
+    let Value::Object(born) = json!({ "name": "a", "type": "custom" }) else {
+        unreachable!()
+    };
+    let query = format!("type=agent.updated&agentId={}", text(&made, "/agent/id"));
+    let entries = each_change_names_the_values_that_it_replaced(&caller, &query, born).await;
+    assert!((20..=30).contains(&entries), "{entries} changes");
+    let Value::Object(born) = json!({ "plan": "builder" }) else {
+        unreachable!()
+    };
+    let entries = each_change_names_the_values_that_it_replaced(&caller, "type=account.plan_set", born).await;
+    assert!((1..=30).contains(&entries), "{entries} changes");
 }
 
 #[tokio::test(flavor = "multi_thread")]

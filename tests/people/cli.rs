@@ -61,8 +61,8 @@ async fn the_operator_creates_lists_changes_and_removes_users() {
     .document(1);
     assert_eq!(last["code"], json!("LAST_OWNER"));
     success(&boss.get("/api/user/me").await, 200);
-    let kinds = owner.account.audit(Mode::Live).await;
-    let kinds: Vec<&str> = kinds
+    let audit = owner.account.audit(Mode::Live).await;
+    let kinds: Vec<&str> = audit
         .iter()
         .filter(|entry| entry.actor == "operator")
         .map(|entry| entry.kind.as_str())
@@ -74,6 +74,10 @@ async fn the_operator_creates_lists_changes_and_removes_users() {
         "user.removed",
     ];
     assert_eq!(kinds, expected);
+    let changed = audit.iter().find(|entry| entry.kind == "user.role_changed");
+    assert_fields!(json!(changed.unwrap().data), { "from": "viewer", "to": "admin" });
+    let removed = audit.iter().find(|entry| entry.kind == "user.removed");
+    assert_eq!(removed.unwrap().data["role"], json!("admin"));
     // The address is free again.
     assert_eq!(
         run(&cli, &create, "a password of hers\n").document(0)["accountId"],

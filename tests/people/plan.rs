@@ -35,7 +35,13 @@ async fn an_owner_changes_the_plan_and_it_is_recorded_who_did() {
         .filter(|entry| entry.kind == "account.plan_set")
         .map(|entry| (entry.actor, json!(entry.data)))
         .collect();
-    assert_eq!(set, [(owner.id.clone(), json!({ "plan": "startup" }))]);
+    assert_eq!(
+        set,
+        [(
+            owner.id.clone(),
+            json!({ "plan": "startup", "previous": { "plan": "free" } })
+        )]
+    );
     success(&choose(&session, "startup").await, 200);
     success(&choose(&session.in_mode(Mode::Test), "free").await, 200);
     problem(&choose(&session, "gold").await, 400, "VALIDATION");
@@ -104,11 +110,11 @@ async fn an_owner_does_not_undo_what_the_operator_does_meanwhile() {
             .await
             .unwrap()
     };
-    assert_eq!(move_from(Some("startup"), "builder").await, None);
-    assert_eq!(move_from(Some("startup"), "free").await, None);
-    assert_eq!(move_from(Some("free"), "free").await, Some(PlanSet::AlreadySo));
-    assert_eq!(move_from(Some("free"), "builder").await, Some(PlanSet::Done));
-    assert_eq!(move_from(None, "free").await, Some(PlanSet::Done));
+    assert_eq!(move_from("startup", "builder").await, None);
+    assert_eq!(move_from("startup", "free").await, None);
+    assert_eq!(move_from("free", "free").await, Some(PlanSet::AlreadySo));
+    assert_eq!(move_from("free", "builder").await, Some(PlanSet::Done));
+    assert_eq!(move_from("builder", "free").await, Some(PlanSet::Done));
 }
 
 #[tokio::test]

@@ -174,17 +174,13 @@ pub async fn choose_plan(call: Call) -> Answer {
     let (store, caller) = (&call.state.store, &call.caller);
     for _ in 0..MOVE_ATTEMPTS {
         // The operator may change the plan meanwhile: the change must start from the plan that was checked.
-        let mut judged = None;
-        if !call.state.self_service_plans {
-            let account = Account::read(store, &caller.account).await?;
-            let current = account.ok_or(Code::ServiceUnavailable)?.plan;
-            if !is_no_move_up(&plans, &current, &plan) {
-                return Err(Code::PlanByOperator.into());
-            }
-            judged = Some(current);
+        let account = Account::read(store, &caller.account).await?;
+        let current = account.ok_or(Code::ServiceUnavailable)?.plan;
+        if !call.state.self_service_plans && !is_no_move_up(&plans, &current, &plan) {
+            return Err(Code::PlanByOperator.into());
         }
         let plans = PlanMove {
-            from: judged.as_deref(),
+            from: &current,
             to: &plan,
         };
         match move_plan(store, &caller.account, plans, &caller.actor).await? {

@@ -11,6 +11,7 @@ mod declare;
 pub mod kind;
 pub mod names;
 pub mod plan_limit;
+pub(crate) mod replaced;
 pub(crate) mod reply;
 
 pub(crate) use declare::script;

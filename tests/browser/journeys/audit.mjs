@@ -47,26 +47,40 @@ await play(async (journey) => {
     await vera.sees(vera.row('decision.denied').getByText('Agent frozen', { exact: true }));
   });
 
-  await journey.step('a changed limit has its value before and after', async () => {
+  await journey.step('a changed or deleted limit has the values that it had before', async () => {
+    // The rows of the newest entry of a type, once it is sealed and listed.
+    const changes = async (type, caption, last) => {
+      const entries = vera.page.getByRole('table', { name: 'Entries' });
+      const table = vera.dialog().getByRole('table', { name: caption });
+      return vera.again(`${caption}: ${last}`, async () => {
+        await vera.open(`/audit?type=${type}`);
+        await vera.rest();
+        const newest = entries.getByRole('row').nth(1).getByRole('link');
+        if ((await newest.count()) === 0) return false;
+        await newest.first().click();
+        await vera.rest();
+        const rows = await table.getByRole('row').allInnerTexts();
+        return rows.some((row) => row.includes(last)) && rows.map((row) => row.split(/\s*\t\s*/).join(' | ')).sort();
+      });
+    };
     await call('POST', `/policies/${reader.id}`, { maxSpendPerDay: 12.5 });
     await call('POST', `/policies/${reader.id}`, { maxSpendPerDay: 7, capEnabled: false });
-    const entries = vera.page.getByRole('table', { name: 'Entries' });
-    const table = vera.dialog().getByRole('table', { name: 'What was changed' });
-    const changes = async () => {
-      const rows = await table.getByRole('row').allInnerTexts();
-      return rows.map((row) => row.split(/\s*\t\s*/).join(' | ')).sort();
-    };
-    // The newest entry is listed once it is sealed.
-    const found = await vera.again('the changed limit', async () => {
-      await vera.open('/audit?type=policy.set');
-      await vera.rest();
-      await entries.getByRole('row').nth(1).getByRole('link').first().click();
-      await vera.rest();
-      const shown = await changes();
-      return shown.some((row) => row.includes('$7.00')) && shown;
-    });
-    assert.deepEqual(found, ['Cap | on | off', 'Field | Before | After', 'Per day | $12.50 | $7.00'].sort());
+    const set = await changes('policy.set', 'What was changed', '$7.00');
+    assert.deepEqual(set, ['Cap | on | off', 'Field | Before | After', 'Per day | $12.50 | $7.00'].sort());
     await vera.look('changed');
+    await vera.press('Close', vera.dialog());
+
+    await call('PATCH', `/agents/${other.id}`, { spendLimit: 4, type: 'travel' });
+    const updated = await changes('agent.updated', 'What was changed', '$4.00');
+    const fields = ['Field | Before | After', 'Type | custom | travel', 'Wallet’s daily limit | not set | $4.00'];
+    assert.deepEqual(updated, fields);
+    await vera.press('Close', vera.dialog());
+
+    const { policy } = await call('POST', `/policies/${other.id}`, { name: 'Wide', maxSpendPerDay: 9 });
+    await call('DELETE', `/policies/${policy.id}`);
+    const deleted = await changes('policy.deleted', 'What was deleted', '$9.00');
+    assert.ok(['Cap | on', 'Field | Before', 'Name | Wide', 'Per day | $9.00'].every((row) => deleted.includes(row)), deleted);
+    await vera.look('deleted');
     await vera.press('Close', vera.dialog());
   });
 

@@ -105,7 +105,8 @@ struct Edit<'a> {
     /// API keys of the user that are revoked.
     api_keys: &'a [String],
     kind: &'a str,
-    data: Value,
+    /// Details for the entry, of the user before the change.
+    data: &'a (dyn Fn(&User) -> Value + Sync),
 }
 
 /// Changes a user. `change` receives the user and returns the new one (`None`: removed), or `None` if nothing is to be
@@ -128,7 +129,7 @@ async fn edit(
             ending: edit.ending,
             api_keys: edit.api_keys,
             kind: edit.kind,
-            data: edit.data.clone(),
+            data: (edit.data)(&found.stored.user),
         };
         match change_user.execute(&context.store, &found.scope()).await? {
             UserChanged::Done { last_key } => return Ok((found, Some(last_key))),
@@ -163,7 +164,7 @@ pub(super) async fn set_role(
         ending: SessionsToEnd::None,
         api_keys: &revoked,
         kind: "user.role_changed",
-        data: json!({ "to": role.as_str(), "revokedApiKeys": revoked }),
+        data: &|old| json!({ "from": old.role.as_str(), "to": role.as_str(), "revokedApiKeys": revoked }),
     };
     let (found, changed_at) = edit(context, name, how, |user| {
         (user.role != role).then(|| Some(User { role, ..user.clone() }))
@@ -193,7 +194,7 @@ pub(super) async fn set_password(
         ending: SessionsToEnd::All,
         api_keys: &[],
         kind: "user.password_changed",
-        data: json!({ "by": "operator" }),
+        data: &|_| json!({ "by": "operator" }),
     };
     let (found, _) = edit(context, name, how, |user| {
         let password = password.clone();
@@ -220,7 +221,7 @@ pub(super) async fn disable_totp(
         ending: SessionsToEnd::All,
         api_keys: &[],
         kind: "user.totp_disabled",
-        data: json!({}),
+        data: &|_| json!({}),
     };
     let (found, _) = edit(context, name, how, |user| {
         let (totp, totp_pending, totp_begun_at_ms) = (None, None, None);
@@ -257,7 +258,7 @@ pub(super) async fn remove(
         ending: SessionsToEnd::All,
         api_keys: &made,
         kind: "user.removed",
-        data: json!({ "revokedApiKeys": made }),
+        data: &|old| json!({ "role": old.role.as_str(), "revokedApiKeys": made }),
     };
     let (found, last_key) = edit(context, name, how, |_| Some(None)).await?;
     if let Some(until) = last_key.filter(|_| !keeps) {

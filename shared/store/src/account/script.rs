@@ -1,8 +1,10 @@
 //! Twins of `account/*.lua`: create an account, change its plan, accept it after lost writes, add a user.
 
+use super::Account;
 use crate::keys::{self, AccountKeys};
 use crate::lookup::script::note;
 use crate::script::change::{AuditEvent, Scope, unexpected_reply};
+use crate::script::replaced;
 use crate::script::script;
 use crate::user::User;
 use crate::user::email::EmailOwner;
@@ -177,18 +179,30 @@ async fn make(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<(), St
 }
 
 /// Changes the account's plan, whatever the current one is.
-/// Safe to retry.
+///
+/// # Errors
+/// [`StoreError`], also if others keep changing the plan. Safe to retry.
 pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Result<PlanSet, StoreError> {
-    let to = PlanMove { from: None, to: plan };
-    let set = move_plan(store, id, to, actor).await?;
-    set.map_or_else(|| unexpected_reply(&SET_PLAN), Ok)
+    for _ in 0..replaced::ATTEMPTS {
+        let Some(account) = Account::read(store, id).await? else {
+            return Ok(PlanSet::NoAccount);
+        };
+        let plans = PlanMove {
+            from: &account.plan,
+            to: plan,
+        };
+        if let Some(set) = move_plan(store, id, plans, actor).await? {
+            return Ok(set);
+        }
+    }
+    unexpected_reply(&SET_PLAN)
 }
 
 /// A change of plan.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanMove<'a> {
-    /// The required current plan; `None` allows any.
-    pub from: Option<&'a str>,
+    /// The required current plan.
+    pub from: &'a str,
     /// The new plan.
     pub to: &'a str,
 }
@@ -201,10 +215,11 @@ pub async fn move_plan(
     plans: PlanMove<'_>,
     actor: &str,
 ) -> Result<Option<PlanSet>, StoreError> {
-    let event = AuditEvent::new("account.plan_set", json!({ "plan": plans.to }));
+    let data = json!({ "plan": plans.to, "previous": { "plan": plans.from } });
+    let event = AuditEvent::new("account.plan_set", data);
     let args = SetPlanArgs {
         plan: plans.to,
-        expected: plans.from.unwrap_or_default(),
+        expected: plans.from,
     };
     let mut reply = Scope::live(id, actor)
         .execute(store, &SET_PLAN, event, (), args)

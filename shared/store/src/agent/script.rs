@@ -6,6 +6,7 @@ use crate::script::change::{
     shown, unexpected_reply,
 };
 use crate::script::plan_limit::PlanLimit;
+use crate::script::replaced::{self, replaced};
 use crate::script::reply::ScriptReply;
 use crate::script::script;
 use crate::virtual_key;
@@ -32,7 +33,8 @@ script! {
     source: [FIELDS, KEPT_TEXT, include_str!("update.lua")],
     when_full: Refuse,
     keys: struct UpdateKeys: String { agent },
-    args: struct UpdateArgs<'a>: &'a str { fields[..] },
+    /// `fields` are for `fields.lua`.
+    args: struct UpdateArgs<'a>: &'a str { changed, fields[..] },
 }
 
 script! {
@@ -158,26 +160,53 @@ impl NewAgent<'_> {
 }
 
 /// Changes fields of the wallet row. Returns false if no agent with this id has one.
-/// Safe to retry.
+///
+/// # Errors
+/// [`StoreError`], also if others keep changing the same fields. Safe to retry.
 pub async fn update(
     store: &Store,
     scope: &Scope<'_>,
     agent: &str,
     changes: &[FieldChange],
 ) -> Result<bool, StoreError> {
+    for _ in 0..replaced::ATTEMPTS {
+        if let Some(updated) = try_update(store, scope, agent, changes).await? {
+            return Ok(updated);
+        }
+    }
+    Err(StoreError::unexpected("an agent that changes all the time"))
+}
+
+/// Makes one attempt; `None` if the fields were changed after they were read.
+async fn try_update(
+    store: &Store,
+    scope: &Scope<'_>,
+    agent: &str,
+    changes: &[FieldChange],
+) -> Result<Option<bool>, StoreError> {
+    let keys = UpdateKeys {
+        agent: scope.realm().agent(agent),
+    };
+    let read = replaced::read(store, &keys.agent, &replaced::names(changes)).await?;
     let form = |field| match field {
         "spend_limit" => ShownField::Amount("spendLimit"),
         other => ShownField::Text(other),
     };
-    let event = AuditEvent::new("agent.updated", shown(changes, form).into()).with_agent(agent);
-    let keys = UpdateKeys {
-        agent: scope.realm().agent(agent),
-    };
+    let mut data = shown(changes, form);
+    let previous = shown(&replaced(changes, &read), form);
+    data.insert("previous".to_owned(), previous.into());
+    let event = AuditEvent::new("agent.updated", data.into()).with_agent(agent);
     let args = UpdateArgs {
-        fields: field_args(changes),
+        changed: &changes.len().to_string(),
+        fields: [field_args(changes), field_args(&read)].concat(),
     };
-    let reply = scope.execute(store, &UPDATE, event, keys, args).await?;
-    reply.is("updated", &["missing"])
+    let mut reply = scope.execute(store, &UPDATE, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "updated" => Ok(Some(true)),
+        "missing" => Ok(Some(false)),
+        "changed" => Ok(None),
+        _ => reply.unexpected(),
+    }
 }
 
 /// Deletes the agent with everything that can act or spend for it (decision D15), and closes its wallet.

@@ -2,6 +2,7 @@
 
 use crate::policy::PolicyRecord;
 use crate::script::change::{AuditEvent, BUDGET, FIELDS, FieldChange, Scope, ShownField, field_args, shown};
+use crate::script::replaced::{self, replaced};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -31,14 +32,12 @@ script! {
     source: [PRECONDITION, STRICTEST, include_str!("delete.lua")],
     when_full: Run,
     keys: PolicyKeys,
-    args: struct DeleteArgs<'a>: &'a str { policy_id, reach, expected },
+    args: struct DeleteArgs<'a>: &'a str { policy_id, reach, read_revision, expected },
 }
 
 /// Maximum number of account-wide policies of an account and mode.
 pub const ACCOUNT_POLICIES_MAX: usize = 100;
 
-/// Maximum number of attempts to set a policy. Each concurrent change of the same policy can cost one.
-const SET_ATTEMPTS: usize = 64;
 /// Revision of a policy that does not exist.
 const NO_REVISION: &str = "0";
 
@@ -118,7 +117,7 @@ impl SetPolicy<'_> {
     /// [`StoreError`], also if others keep deleting the policy. Setting an agent's policy is safe to retry.
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<PolicySet, StoreError> {
         let realm = scope.realm();
-        for _ in 0..SET_ATTEMPTS {
+        for _ in 0..replaced::ATTEMPTS {
             let existing: Option<String> = match self.agent {
                 Some(agent) => {
                     let record = realm.agent(agent);
@@ -184,7 +183,7 @@ impl SetPolicy<'_> {
 /// A policy as it was read before a change.
 struct Before {
     revision: String,
-    /// The fields that the change gives another value, with the values that they had.
+    /// The fields that the change gives another value or removes, with the values that they had.
     changed: Vec<FieldChange>,
 }
 
@@ -196,29 +195,41 @@ impl Before {
         }
     }
 
-    /// Reads revision and fields in one command. The script compares the revision, so the values are those that it
-    /// replaces.
+    /// Reads the fields that a change replaces.
     async fn read(
         store: &Store,
         scope: &Scope<'_>,
         id: &str,
         changes: &[FieldChange],
     ) -> Result<Self, StoreError> {
-        let mut get = redis::cmd("HMGET");
-        get.arg(scope.realm().policy(id)).arg("revision");
-        for (field, _) in changes {
-            get.arg(*field);
-        }
-        let mut values: Vec<Option<String>> = store.command(&get).await?;
-        let fields = values.split_off(values.len().min(1));
-        let revision = values.pop().flatten();
-        let old = changes.iter().zip(fields);
+        let before = Self::fields(store, scope, id, &replaced::names(changes)).await?;
+        Ok(Self {
+            changed: replaced(changes, &before.changed),
+            ..before
+        })
+    }
+
+    /// Reads all fields that the policy has.
+    async fn whole(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Self, StoreError> {
+        let mut before = Self::fields(store, scope, id, &GIVEN_FIELDS).await?;
+        before.changed.retain(|(_, value)| value.is_some());
+        Ok(before)
+    }
+
+    /// Reads revision and fields in one command. The scripts compare the revision, so the values are those that they
+    /// replace.
+    async fn fields(
+        store: &Store,
+        scope: &Scope<'_>,
+        id: &str,
+        names: &[&'static str],
+    ) -> Result<Self, StoreError> {
+        let names = [names, &["revision"]].concat();
+        let mut changed = replaced::read(store, &scope.realm().policy(id), &names).await?;
+        let revision = changed.pop().and_then(|(_, revision)| revision);
         Ok(Self {
             revision: revision.unwrap_or_else(|| NO_REVISION.to_owned()),
-            changed: old
-                .filter(|((_, new), old)| new != old)
-                .map(|((field, _), old)| (*field, old))
-                .collect(),
+            changed,
         })
     }
 }
@@ -234,32 +245,70 @@ pub enum PolicyDeleted {
     Unexpected,
 }
 
-/// Deletes a policy. Safe to retry.
+/// Deletes a policy.
+///
+/// # Errors
+/// [`StoreError`], also if others keep changing the policy. Safe to retry.
 pub async fn delete(
     store: &Store,
     scope: &Scope<'_>,
     id: &str,
     expected: &PolicyPrecondition,
 ) -> Result<PolicyDeleted, StoreError> {
-    let Some(policy) = PolicyRecord::read(store, &scope.realm(), id).await? else {
-        return Ok(PolicyDeleted::Missing);
-    };
-    let agent = policy.agent.as_deref();
+    for _ in 0..replaced::ATTEMPTS {
+        let before = Before::whole(store, scope, id).await?;
+        if before.revision == NO_REVISION {
+            return Ok(PolicyDeleted::Missing);
+        }
+        if let Some(deleted) = try_delete(store, scope, id, &before, expected).await? {
+            return Ok(deleted);
+        }
+    }
+    Err(StoreError::unexpected("a policy that changes all the time"))
+}
+
+/// Makes one attempt; `None` if the policy was changed after it was read.
+async fn try_delete(
+    store: &Store,
+    scope: &Scope<'_>,
+    id: &str,
+    before: &Before,
+    expected: &PolicyPrecondition,
+) -> Result<Option<PolicyDeleted>, StoreError> {
+    let agent = before.changed.iter().find(|(field, _)| *field == "agent");
+    let agent = agent.and_then(|(_, agent)| agent.as_deref());
     let keys = PolicyKeys::new(scope, id, agent);
     let args = DeleteArgs {
         policy_id: id,
         reach: reach(agent),
+        read_revision: &before.revision,
         expected: &expected.word(),
     };
-    let event = AuditEvent::new("policy.deleted", json!({ "policyId": id })).with_agent(agent);
+    let data = json!({ "policyId": id, "previous": shown(&before.changed, form) });
+    let event = AuditEvent::new("policy.deleted", data).with_agent(agent);
     let mut reply = scope.execute(store, &DELETE, event, keys, args).await?;
     match reply.word()?.as_str() {
-        "deleted" => Ok(PolicyDeleted::Done),
-        "missing" => Ok(PolicyDeleted::Missing),
-        "mismatch" => Ok(PolicyDeleted::Unexpected),
+        "deleted" => Ok(Some(PolicyDeleted::Done)),
+        "missing" => Ok(Some(PolicyDeleted::Missing)),
+        "mismatch" => Ok(Some(PolicyDeleted::Unexpected)),
+        "changed" => Ok(None),
         _ => reply.unexpected(),
     }
 }
+
+/// The fields of a policy that callers give.
+const GIVEN_FIELDS: [&str; 10] = [
+    "name",
+    "agent",
+    "currency",
+    "cap",
+    "run",
+    "day",
+    "month",
+    "transaction",
+    "approval",
+    "low_balance",
+];
 
 /// Returns a field as the audit log shows it.
 fn form(field: &'static str) -> ShownField {

@@ -21,12 +21,12 @@ local revision = not is_new and call('HGET', KEYS.policy, 'revision')
 if is_unexpected(ARGV.expected, revision) then return {'mismatch'} end
 revision = revision or '0'
 local function whole_policy() return {'set', unpack(call('HGETALL', KEYS.policy))} end
-if not is_new and has_fields(@KEYS.policy, @ARGV.changes) then return whole_policy() end
+if not is_new and has_fields(@KEYS.policy, @ARGV.changes, #ARGV) then return whole_policy() end
 -- The entry has the values of this revision as previous ones.
 if revision ~= ARGV.read_revision then return {'changed'} end
 if is_new and is_full('policies', call('ZCARD', KEYS.policies)) then return over_budget('policies') end
 
-change_fields(@KEYS.policy, @ARGV.changes)
+change_fields(@KEYS.policy, @ARGV.changes, #ARGV)
 if is_new then
   call('HSET', KEYS.policy, 'id', ARGV.policy_id, 'created_at', now)
   call('ZADD', KEYS.policies, now_ms, ARGV.policy_id)

@@ -15,7 +15,7 @@ if ARGV.secret ~= '' then
   call('HSET', KEYS.webhook, 'secret', ARGV.secret, 'secret_at', now, 'old_secret', old, 'old_until',
     format('%d', now_ms + tonumber(ARGV.overlap)))
 end
-change_fields(@KEYS.webhook, @ARGV.changes)
+change_fields(@KEYS.webhook, @ARGV.changes, #ARGV)
 call('HSET', KEYS.webhook, 'updated_at', now)
 call('HINCRBY', KEYS.account, format('%s_webhooks_version', ARGV.mode), 1)
 recorded()

@@ -56,7 +56,7 @@ function Body({ entry, line }) {
     ['Hash', html`<${Hash} of=${entry.hash} what=${`the hash of entry ${entry.seq}`} />`],
     ['Previous hash', html`<${Hash} of=${entry.previousHash} what="the previous hash" />`],
   ]} />
-    <${Changes} data=${entry.data} />
+    <${Changes} type=${entry.type} data=${entry.data} />
     <${Source} label="As it was hashed" what="the entry’s line" text=${pretty(line)} copy=${line} />
     <${Related} entry=${entry} />
   </div>`;
