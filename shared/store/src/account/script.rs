@@ -1,6 +1,5 @@
 //! Twins of `account/*.lua`: create an account, change its plan, accept it after lost writes, add a user.
 
-use super::Account;
 use crate::keys::{self, AccountKeys};
 use crate::lookup::script::note;
 use crate::script::change::{AuditEvent, Scope, unexpected_reply};
@@ -184,11 +183,12 @@ async fn make(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<(), St
 /// [`StoreError`], also if others keep changing the plan. Safe to retry.
 pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Result<PlanSet, StoreError> {
     for _ in 0..replaced::ATTEMPTS {
-        let Some(account) = Account::read(store, id).await? else {
-            return Ok(PlanSet::NoAccount);
-        };
+        let mut query = redis::cmd("HGET");
+        query.arg(AccountKeys::new(id).record()).arg("plan");
+        let current: Option<String> = store.command(&query).await?;
         let plans = PlanMove {
-            from: &account.plan,
+            // The script detects an account that is not there, and whether it was lost.
+            from: &current.unwrap_or_default(),
             to: plan,
         };
         if let Some(set) = move_plan(store, id, plans, actor).await? {
