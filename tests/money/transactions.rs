@@ -118,6 +118,7 @@ async fn filters_name_wallets_agents_and_types() {
         (format!("{LIST}?agentId=user"), "agentId must be"),
         (format!("{LIST}?walletId=one"), "walletId must be"),
         (format!("{LIST}?walletId=0"), "walletId must be"),
+        (format!("{LIST}?walletId={}", &one.id[..20]), "walletId must be"),
         (
             format!("{LIST}?sort=asc"),
             "\"sort\" is not a query parameter here",

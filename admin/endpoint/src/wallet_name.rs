@@ -43,9 +43,14 @@ impl WalletName {
         }
     }
 
-    /// Reads a number or an id, as in a path or a query.
+    /// Reads a number or an id, as in a path or a query. An id that was cut off is refused: it would seem to be that of
+    /// a wallet without records.
     pub fn from_path(text: &str) -> Option<Self> {
-        Self::from_word(text).filter(|name| !matches!(name, Self::Owner(_)))
+        Self::from_word(text).filter(|name| match name {
+            Self::Number(_) => true,
+            Self::Id(id) => IdKind::Wallet.has_form(id),
+            Self::Owner(_) => false,
+        })
     }
 
     /// Returns the name as given, for fingerprints and messages.

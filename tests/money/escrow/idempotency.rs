@@ -240,6 +240,7 @@ async fn escrows_are_found_by_state_and_wallet() {
             "walletId must be the number of a wallet or its id",
         ),
         ("walletId=", "walletId must be"),
+        ("walletId=wal_1", "walletId must be"),
     ] {
         let sentence = problem(
             &payer.caller.get(&format!("/v1/escrow?{query}")).await,

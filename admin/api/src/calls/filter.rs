@@ -3,7 +3,7 @@
 //! times, whose entries are filtered.
 
 use crate::call_trail::LATE_MS;
-use domain::amount::parse_amount;
+use domain::amount::{AmountError, parse_amount};
 use domain::call_record::{CallRecord, DENIED, KINDS, Measures};
 use domain::denial::Denial;
 use domain::entry::HoldOutcome;
@@ -13,7 +13,7 @@ use domain::money::Nanos;
 use domain::period::DAY_MS;
 use domain::timestamp::day_from_date;
 use endpoint::doc::field;
-use endpoint::{Problem, TimeRange, require_agent_id, require_order, require_run_id};
+use endpoint::{Problem, TimeRange, require_agent_id, require_order, require_run_id, whole_number};
 use history::trail::calls::{CallSelection, LateCalls};
 use openapi::Json;
 use std::collections::BTreeMap;
@@ -353,7 +353,12 @@ fn day(query: &BTreeMap<String, String>, field: &str) -> Result<Option<u64>, Pro
 }
 
 fn min_amount(query: &BTreeMap<String, String>, field: &str) -> Result<Option<Nanos>, Problem> {
-    let amount = query.get(field).map(|text| parse_amount(text)).transpose();
+    // In a query, quotes are no JSON.
+    let parse = |text: &String| match text.starts_with('"') {
+        true => Err(AmountError::NotANumber),
+        false => parse_amount(text),
+    };
+    let amount = query.get(field).map(parse).transpose();
     amount.map_err(|error| Problem::validation(format!("{field} {error}.")))
 }
 
@@ -366,7 +371,7 @@ fn least(query: &BTreeMap<String, String>) -> Result<[Option<u64>; FILTERS.len()
     for (least, filter) in all.iter_mut().zip(&FILTERS) {
         let field = filter.name;
         if let Some(text) = query.get(field).filter(|_| filter.measure.is_some()) {
-            let number = text.parse().ok().filter(|number| *number > 0);
+            let number = whole_number(text).filter(|number| *number > 0);
             let message = || format!("{field} must be a whole number from 1 on.");
             *least = Some(number.ok_or_else(|| Problem::validation(message()))?);
         }

@@ -1,6 +1,7 @@
 //! Finds the wallet that a request names (decisions D3, D61).
 
 use crate::state::Call;
+use domain::id::RANDOM_LEN;
 use endpoint::{Code, Problem, WalletName};
 use serde_json::{Value, json};
 use store::keys::USER;
@@ -112,8 +113,12 @@ async fn find_by_owner(
 /// # Errors
 /// 400 for a text that is neither a number nor an id, 503.
 pub(crate) async fn find_wallet_place(call: &Call, text: &str) -> Result<Option<WalletPlace>, Problem> {
-    let name = WalletName::from_path(text)
-        .ok_or_else(|| Problem::validation("walletId must be the number of a wallet or its id `wal_…`."))?;
+    let name = WalletName::from_path(text).ok_or_else(|| {
+        let message = format!(
+            "walletId must be the number of a wallet or its id, `wal_` and {RANDOM_LEN} letters and digits."
+        );
+        Problem::validation(message)
+    })?;
     Ok(WalletPlace::find(&call.state.store, &name.text()).await?)
 }
 
