@@ -22,31 +22,20 @@ impl IdempotencyKey {
     /// `idempotency_key` of the body.
     ///
     /// # Errors
-    /// 400 for a key that is not 1 to 255 printable ASCII characters, or for two different headers.
+    /// 400 for a key that is not 1 to 255 printable ASCII characters, also where another one takes precedence, or for
+    /// two different headers.
     pub fn from_request(headers: &HeaderMap, body: &Fields<'_>) -> Result<Option<Self>, Problem> {
-        let bad = |name: &str| {
-            Problem::validation(format!(
-                "{name} must be 1 to {KEY_MAX} printable ASCII characters."
-            ))
-        };
-        let mut sent = headers.get_all(IDEMPOTENCY_KEY).iter();
-        if let Some(key) = sent.next() {
-            if sent.any(|other| other != key) {
-                let message = "Idempotency-Key is given twice.";
-                return Err(Problem::validation(message));
-            }
-            let key = key.to_str().ok().filter(|key| is_key(key));
-            return key
-                .map(|key| Some(Self::Header(key.to_owned())))
-                .ok_or_else(|| bad("Idempotency-Key"));
-        }
+        let header = from_header(headers)?;
+        let mut in_body = None;
         for name in IDEMPOTENCY_FIELDS {
             if let Some(key) = body.string(name)?.value() {
-                let key = is_key(&key).then_some(Some(Self::Body(key)));
-                return key.ok_or_else(|| bad(name));
+                if !is_key(&key) {
+                    return Err(malformed(name));
+                }
+                in_body = in_body.or(Some(Self::Body(key)));
             }
         }
-        Ok(None)
+        Ok(header.map(Self::Header).or(in_body))
     }
 
     /// Returns the key.
@@ -55,6 +44,27 @@ impl IdempotencyKey {
             Self::Header(key) | Self::Body(key) => key,
         }
     }
+}
+
+/// Returns the value of `Idempotency-Key`.
+fn from_header(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let mut sent = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let Some(key) = sent.next() else {
+        return Ok(None);
+    };
+    if sent.any(|other| other != key) {
+        let message = "Idempotency-Key is given twice.";
+        return Err(Problem::validation(message));
+    }
+    let key = key.to_str().ok().filter(|key| is_key(key));
+    key.map(|key| Some(key.to_owned()))
+        .ok_or_else(|| malformed("Idempotency-Key"))
+}
+
+fn malformed(name: &str) -> Problem {
+    Problem::validation(format!(
+        "{name} must be 1 to {KEY_MAX} printable ASCII characters."
+    ))
 }
 
 #[cfg(test)]
@@ -77,6 +87,20 @@ mod tests {
             (&["h", "i"], "{}", Err(Code::Validation)),
             (&[""], "{}", Err(Code::Validation)),
             (&[], r#"{"idempotency_key":""}"#, Err(Code::Validation)),
+            // A malformed key is refused wherever it stands, also where another one counts.
+            (&["h"], r#"{"idempotency_key":7}"#, Err(Code::Validation)),
+            (&["h"], r#"{"intent_id":""}"#, Err(Code::Validation)),
+            (
+                &[],
+                r#"{"intent_id":"b","idempotency_key":true}"#,
+                Err(Code::Validation),
+            ),
+            (
+                &[],
+                r#"{"intent_id":"b","idempotency_key":"é"}"#,
+                Err(Code::Validation),
+            ),
+            (&["h"], r#"{"intent_id":null,"idempotency_key":null}"#, header()),
         ] {
             let parsed = Fields::parse(fields.as_bytes()).unwrap();
             let mut map = HeaderMap::new();
