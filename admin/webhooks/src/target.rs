@@ -9,7 +9,7 @@ use http::HeaderValue;
 use http::uri::PathAndQuery;
 use rustls::pki_types::{DnsName, ServerName};
 use std::net::IpAddr;
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
 
 /// Longest URL of a receiver, in bytes.
 pub(crate) const URL_MAX: usize = 2048;
@@ -22,6 +22,9 @@ const LOCALHOST: &str = "localhost";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("url must {0}.")]
 pub struct BadUrl(pub(super) &'static str);
+
+/// Refusal of a URL without a valid port.
+const BAD_PORT: BadUrl = BadUrl("have a port from 1 to 65535");
 
 /// Destination of deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +78,7 @@ impl DeliveryTarget {
             require_public(&host)?;
         }
         let port = match url.port_or_known_default() {
-            None | Some(0) => return Err(BadUrl("have a port from 1 to 65535")),
+            None | Some(0) => return Err(BAD_PORT),
             Some(port) => port,
         };
         let path = match url.query() {
@@ -117,7 +120,10 @@ fn read(text: &str) -> Result<Url, BadUrl> {
     if authority.contains('@') {
         return Err(BadUrl("not hold credentials"));
     }
-    let url = Url::parse(text).map_err(|_| BadUrl("be a URL with a host name or an address"))?;
+    let url = Url::parse(text).map_err(|error| match error {
+        ParseError::InvalidPort => BAD_PORT,
+        _ => BadUrl("be a URL with a host name or an address"),
+    })?;
     if url.fragment().is_some() {
         return Err(BadUrl("not have a fragment (#)"));
     }
