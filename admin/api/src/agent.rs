@@ -164,7 +164,9 @@ pub(super) async fn create_agent(
 
 fn tier_limit(plan: &str, limit: Option<u64>) -> Problem {
     let limit = limit.unwrap_or_default();
-    let message = format!("The plan `{plan}` allows {limit} agents, and the account has no fewer.");
+    let message = format!(
+        "The plan `{plan}` limits agents to {limit}, and the account has as many: delete one, or move to a larger plan."
+    );
     Problem::new(Code::TierLimit, message)
 }
 

@@ -140,7 +140,7 @@ fn provider(name: String) -> Result<String, Problem> {
     if is_provider_name(&name) {
         return Ok(name);
     }
-    let message = format!("provider must be 1 to {PROVIDER_MAX} characters of a-z 0-9 . _ -");
+    let message = format!("provider must be 1 to {PROVIDER_MAX} characters of a-z 0-9 . _ -.");
     Err(Problem::validation(message))
 }
 

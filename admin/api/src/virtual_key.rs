@@ -159,7 +159,8 @@ async fn limit_reached(call: &Call, plan_name: &str, plan: &Plan) -> Problem {
     };
     let limit = plan.active_virtual_keys.unwrap_or_default();
     let message = format!(
-        "The plan `{plan_name}` allows {limit} active virtual keys in the account, and all are in use."
+        "The plan `{plan_name}` limits the account's active virtual keys to {limit}, and all are in use: revoke one, or \
+         move to a larger plan."
     );
     Problem::new(Code::PlanVirtualKeyLimit, message)
         .with("activeKeyAgents", agents)
