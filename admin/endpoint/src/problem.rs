@@ -293,10 +293,12 @@ impl Problem {
     }
 }
 
-/// The store failed: the caller learns that, the log learns why.
+/// Message about a command that was sent: it may have run, and a second one can pay twice.
+const UNANSWERED: &str = "The store did not answer in time. If this was a change, it may have been made: repeat the same request with the same idempotency key; where there is none, look first.";
 /// Message about entries that are in the archive.
 const ARCHIVE_UNREADABLE: &str = "The archive of older entries cannot be read, so what you asked for cannot be shown now. Try again later.";
 
+/// The store failed: the caller learns that, the log learns why.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         if let StoreError::OverBudget { budget, most } = error {
@@ -320,6 +322,7 @@ impl From<StoreError> for Problem {
             StoreError::Archive(_) | StoreError::ArchiveUnavailable(_) => {
                 Self::new(Code::ServiceUnavailable, ARCHIVE_UNREADABLE)
             }
+            StoreError::NoAnswer(_) => Self::new(Code::ServiceUnavailable, UNANSWERED),
             _ => Code::ServiceUnavailable.into(),
         }
     }

@@ -54,3 +54,16 @@ fn test_mode_is_named_where_nothing_is_found_and_nowhere_else() {
     let other = Problem::from(Code::Conflict);
     assert_eq!(other.clone().in_test_mode("You are"), other);
 }
+
+/// A caller who takes a 503 for a refusal pays twice.
+#[test]
+fn a_store_without_an_answer_may_have_made_the_change() {
+    let unanswered = Problem::from(StoreError::NoAnswer(None));
+    assert_eq!(unanswered.code(), Code::ServiceUnavailable);
+    for advice in ["may have been made", "same idempotency key", "look first"] {
+        assert!(unanswered.message().contains(advice), "{unanswered:?}");
+    }
+    // Nothing was sent, or it was refused.
+    let unknown = Problem::from(StoreError::LacksWrites);
+    assert_eq!(unknown.message(), Code::ServiceUnavailable.message());
+}
