@@ -228,7 +228,7 @@ pub async fn create(call: Call) -> Answer {
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["mode"])?;
     let paging = call.paging(&query, "apiKeys")?;
-    let mode = query.get("mode").map(|word| parse_mode(word)).transpose()?;
+    let mode = query.get("mode").map(parse_mode).transpose()?;
     let mut keys = ApiKey::numbered(&call.state.store, &call.keys()).await?;
     keys.retain(|(_, key)| mode.is_none_or(|mode| key.mode == mode));
     let part = paging

@@ -15,13 +15,12 @@ use domain::entry::Sealed;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
-    Answer, Code, Paging, Problem, Reply, TimeRange, has_offset, operations, require_agent_id, whole_number,
+    Answer, Code, Paging, Problem, QueryParams, Reply, TimeRange, has_offset, operations, whole_number,
 };
 use futures::TryStreamExt;
 use history::export::{CONTENT_TYPE, ExportError, TrailExport};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::audit::chain::EntryFilter;
 use store::audit::checkpoint_key;
@@ -76,14 +75,12 @@ struct CheckpointView {
 /// `GET /audit`
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["agentId", "type", "from", "to", BEFORE])?;
-    if let Some(agent) = query.get("agentId") {
-        require_agent_id("agentId", agent)?;
-    }
+    let agent = query.agent_id("agentId")?;
     let paging = paging(&call, &query)?;
     let TimeRange { from_ms, to_ms } = TimeRange::from_query(&query)?;
     let filter = EntryFilter {
-        agent: query.get("agentId").map(String::as_str),
-        kind: query.get("type").map(String::as_str),
+        agent,
+        kind: query.get("type"),
         from_ms,
         to_ms,
     };
@@ -100,14 +97,12 @@ pub async fn list(call: Call) -> Answer {
 }
 
 /// Returns the requested page: `before` is the number of the entry after which the page starts, newest first.
-fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Problem> {
-    let mut filters = query.clone();
-    filters.remove(BEFORE);
-    let paging = call.paging(&filters, "logs")?;
+fn paging(call: &Call, query: &QueryParams) -> Result<Paging, Problem> {
+    let paging = call.paging(&query.clone().without(BEFORE), "logs")?;
     let Some(before) = number(query, BEFORE)? else {
         return Ok(paging);
     };
-    if query.contains_key("cursor") || has_offset(query) {
+    if query.get("cursor").is_some() || has_offset(query) {
         let message = "before says where the page starts; give neither offset nor cursor with it.";
         return Err(Problem::validation(message));
     }
@@ -223,7 +218,7 @@ fn is_type(word: &str) -> bool {
     (1..=TYPE_MAX).contains(&word.len()) && word.bytes().all(known)
 }
 
-fn number(query: &BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Problem> {
+fn number(query: &QueryParams, name: &str) -> Result<Option<u64>, Problem> {
     let bad = || Problem::validation(format!("{name} must be a whole number from 0 on."));
     let number = query.get(name).map(|text| whole_number(text).ok_or_else(bad));
     number.transpose()

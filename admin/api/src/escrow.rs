@@ -7,14 +7,12 @@ pub(crate) use doc::section;
 mod answer;
 mod view;
 
-use super::calls::filter::value;
 use super::idempotency::{IdentifiedRequest, ResolvedKey, earlier};
 use super::spend::require_harmless;
 use super::wallet::find::{FoundWallet, canonical, find_wallet_place, require_wallet};
 use crate::state::{ApiState, Call};
-use endpoint::{Answer, Code, Fields, Problem, Reply, TextForm, operations, whole_number};
+use endpoint::{Answer, Code, Fields, Problem, QueryParams, Reply, TextForm, operations, whole_number};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use store::StoreError;
 use store::escrow::script::{self, CallOutcome, NewEscrow, PartyDecision, Requester};
 use store::escrow::search::EscrowFilter;
@@ -221,9 +219,9 @@ pub async fn list(call: Call) -> Answer {
 }
 
 /// Returns the filter of a query; `None` if it names a wallet that does not exist.
-async fn filter(call: &Call, query: &BTreeMap<String, String>) -> Result<Option<EscrowFilter>, Problem> {
+async fn filter(call: &Call, query: &QueryParams) -> Result<Option<EscrowFilter>, Problem> {
     let statuses = EscrowStatus::ALL.iter().map(|status| status.as_str());
-    let status = value(query, "status", statuses, EscrowStatus::parse)?;
+    let status = query.value("status", statuses, EscrowStatus::parse)?;
     let Some(text) = query.get("walletId") else {
         return Ok(Some(EscrowFilter { status, wallet: None }));
     };

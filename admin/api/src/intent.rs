@@ -103,7 +103,7 @@ pub async fn get(call: Call) -> Answer {
 /// 400, 404, 500 for a record that was tampered with, 503.
 pub async fn export(call: Call) -> Answer {
     let query = call.query(&["format"])?;
-    let as_csv = match query.get("format").map(String::as_str) {
+    let as_csv = match query.get("format") {
         None | Some("json") => false,
         Some("csv") => true,
         Some(_) => return Err(Problem::validation("format must be json or csv.")),

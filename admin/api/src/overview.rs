@@ -20,10 +20,9 @@ use domain::money::Nanos;
 use domain::period::Period;
 use domain::timestamp::{date_from_day, iso_from_ms};
 use endpoint::doc::is;
-use endpoint::{Answer, Problem, Reply, operations, whole_number};
+use endpoint::{Answer, Problem, QueryParams, Reply, operations, whole_number};
 use history::{OverviewHistory, TopAgent};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use store::Store;
 use store::account::counters::AccountCounters;
 use store::agent::survey::{AgentSummary, Survey};
@@ -228,7 +227,7 @@ fn ids(agents: Vec<&AgentSummary>) -> Vec<&str> {
     ids
 }
 
-fn days(query: &BTreeMap<String, String>) -> Result<u64, Problem> {
+fn days(query: &QueryParams) -> Result<u64, Problem> {
     let Some(text) = query.get("days") else {
         return Ok(DAYS_DEFAULT);
     };

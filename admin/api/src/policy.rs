@@ -12,8 +12,7 @@ use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
-    Answer, CURRENCIES, Code, Fields, Problem, Reply, TextForm, missing, operations, require_agent_id,
-    require_new_agent_id,
+    Answer, CURRENCIES, Code, Fields, Problem, Reply, TextForm, missing, operations, require_new_agent_id,
 };
 use serde::Serialize;
 use store::page::Order;
@@ -203,10 +202,9 @@ pub async fn list(call: Call) -> Answer {
     let paging = call.paging(&query, "policies")?;
     let page = paging.page();
     let (store, realm) = (&call.state.store, call.realm());
-    let part = match query.get("agentId") {
+    let part = match query.agent_id("agentId")? {
         None => PolicyRecord::list(store, &realm, page).await?,
         Some(agent) => {
-            require_agent_id("agentId", agent)?;
             let policy = PolicyRecord::find_by_agent(store, &realm, agent).await?;
             page.of_all(policy.into_iter().collect(), Order::Descending, |policy| {
                 (policy.created_at_ms, &policy.id)

@@ -4,7 +4,6 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use crate::calls::filter;
 use crate::catch_up::catch_up;
 use crate::state::{ApiState, Call};
 use domain::mode::Mode;
@@ -73,9 +72,9 @@ struct KeyedUsage {
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["threshold", "cap"])?;
     let thresholds = Threshold::ALL.map(Threshold::as_str);
-    let threshold = filter::value(&query, "threshold", thresholds, Threshold::parse)?;
+    let threshold = query.value("threshold", thresholds, Threshold::parse)?;
     let threshold = threshold.unwrap_or(Threshold::Half);
-    let watched = filter::value(&query, "cap", Watched::ALL.map(Watched::as_str), Watched::parse)?;
+    let watched = query.value("cap", Watched::ALL.map(Watched::as_str), Watched::parse)?;
     let paging = call.paging(&query, "thresholds")?;
     let (store, realm) = (&call.state.store, call.realm());
     let _permit = call.state.large_lists.acquire(&call.caller.account).await?;

@@ -7,15 +7,13 @@ pub(crate) use doc::section;
 
 use super::wallet::find::find_wallet_place;
 use super::wallet::require_own;
-use crate::calls::filter;
 use crate::state::{ApiState, Call};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Paging, Problem, Reply, TimeRange, operations, require_agent_id};
+use endpoint::{Answer, Paging, Problem, QueryParams, Reply, TimeRange, operations};
 use export::TransactionExport;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use store::keys::closed_holder;
 use store::page::Page;
 use store::transaction::list::{TransactionFilter, list as list_transactions};
@@ -101,14 +99,10 @@ enum WalletScope {
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["agentId", "walletId", "type", "from", "to", "format"])?;
     let filter = filter_of(&query)?;
-    if let Some(agent) = query.get("agentId") {
-        require_agent_id("agentId", agent)?;
-    }
+    let agent = query.agent_id("agentId")?;
     let scope = match query.get("walletId") {
-        None => query
-            .get("agentId")
-            .map_or(WalletScope::All, |agent| WalletScope::OfHolder(agent.clone())),
-        Some(text) => find_wallet_scope(&call, text, query.get("agentId")).await?,
+        None => agent.map_or(WalletScope::All, |agent| WalletScope::OfHolder(agent.to_owned())),
+        Some(text) => find_wallet_scope(&call, text, agent).await?,
     };
     answer(call, &query, filter, scope).await
 }
@@ -123,14 +117,14 @@ pub async fn list_by_wallet(call: Call) -> Answer {
 }
 
 /// Finds the wallet in `walletId`, if it belongs to the caller and, if an agent is also named, to that agent.
-async fn find_wallet_scope(call: &Call, text: &str, agent: Option<&String>) -> Result<WalletScope, Problem> {
+async fn find_wallet_scope(call: &Call, text: &str, agent: Option<&str>) -> Result<WalletScope, Problem> {
     let store = &call.state.store;
     let mine = |place: &WalletPlace| place.account == call.caller.account && place.mode == call.caller.mode;
     let Some(place) = find_wallet_place(call, text).await?.filter(mine) else {
         return Ok(WalletScope::Empty);
     };
     let wallet = Wallet::at(store, &place).await?;
-    let agrees = |wallet: &Wallet| agent.is_none_or(|agent| *agent == wallet.owner);
+    let agrees = |wallet: &Wallet| agent.is_none_or(|agent| agent == wallet.owner);
     let holder = wallet.filter(agrees).map(|wallet| holder(&wallet));
     Ok(holder.map_or(WalletScope::Empty, WalletScope::OfHolder))
 }
@@ -144,9 +138,9 @@ fn holder(wallet: &Wallet) -> String {
 }
 
 /// Type and span of time of a query.
-fn filter_of(query: &BTreeMap<String, String>) -> Result<TransactionFilter<'static>, Problem> {
+fn filter_of(query: &QueryParams) -> Result<TransactionFilter<'static>, Problem> {
     let known = TransactionType::ALL.map(TransactionType::as_str);
-    let kind = filter::value(query, "type", known, TransactionType::parse)?;
+    let kind = query.value("type", known, TransactionType::parse)?;
     let TimeRange { from_ms, to_ms } = TimeRange::from_query(query)?;
     Ok(TransactionFilter {
         holder: None,
@@ -159,11 +153,11 @@ fn filter_of(query: &BTreeMap<String, String>) -> Result<TransactionFilter<'stat
 /// Answers with a page of the list, or with all of it as a file.
 async fn answer(
     call: Call,
-    query: &BTreeMap<String, String>,
+    query: &QueryParams,
     filter: TransactionFilter<'static>,
     scope: WalletScope,
 ) -> Answer {
-    if filter::word(query, "format", FORMATS)?.is_none_or(|word| word != "csv") {
+    if query.word("format", FORMATS)? != Some("csv") {
         let paging = call.paging(query, PLURAL)?;
         return show(&call, &paging, filter, &scope).await;
     }

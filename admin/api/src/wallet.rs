@@ -201,10 +201,9 @@ pub async fn get_by_agent(call: Call) -> Answer {
 /// # Errors
 /// 400, 429 while the account reads as many lists as it may, 503.
 pub async fn list(call: Call) -> Answer {
-    let mut query = call.query(&PAGING)?;
-    query
-        .entry("limit".to_owned())
-        .or_insert_with(|| PAGE_DEFAULT.to_owned());
+    let query = call
+        .query(&PAGING)?
+        .with_default("limit", PAGE_DEFAULT.to_owned());
     let paging = call.paging(&query, "agent_wallets")?;
     let (store, realm) = (&call.state.store, call.realm());
     let _permit = call.state.large_lists.acquire(&call.caller.account).await?;

@@ -1,19 +1,19 @@
 //! The argument of a handler: a call with its parameters, its body and its caller.
 
 use super::agent_id::{require_agent_id, require_new_agent_id};
-use super::body::{Fields, quoted};
+use super::body::Fields;
 use super::paging::{ListId, PAGING, Paging};
+use super::query::QueryParams;
 use crate::admission::Admission;
 use crate::caller::Caller;
 use crate::large_reads::LargeRead;
 use crate::problem::{Code, Problem};
-use axum::extract::{Query, RawPathParams};
+use axum::extract::RawPathParams;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use bytes::Bytes;
 use domain::id::{IdKind, RANDOM_LEN};
 use domain::plan::Plan;
-use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl<S> Call<S> {
     }
 
     /// Parses the query of a list with these filters.
-    pub fn list_query(&self, filters: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
+    pub fn list_query(&self, filters: &[&str]) -> Result<QueryParams, Problem> {
         self.query(&[filters, &PAGING].concat())
     }
 
@@ -116,7 +116,7 @@ impl<S> Call<S> {
     ///
     /// # Errors
     /// 400: see [`Paging::from_query`].
-    pub fn paging(&self, query: &BTreeMap<String, String>, plural: &'static str) -> Result<Paging, Problem> {
+    pub fn paging(&self, query: &QueryParams, plural: &'static str) -> Result<Paging, Problem> {
         self.paging_of(query, plural, plural)
     }
 
@@ -126,7 +126,7 @@ impl<S> Call<S> {
     /// 400: see [`Paging::from_query`].
     pub fn paging_of(
         &self,
-        query: &BTreeMap<String, String>,
+        query: &QueryParams,
         plural: &'static str,
         list: &str,
     ) -> Result<Paging, Problem> {
@@ -230,24 +230,8 @@ impl<S, C> Call<S, C> {
     ///
     /// # Errors
     /// 400 for a query that is not UTF-8, or with an unknown or duplicate parameter.
-    pub fn query(&self, known: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
-        // The parser would replace invalid UTF-8.
-        let query = self.uri.query().unwrap_or_default();
-        if percent_decode_str(query).decode_utf8().is_err() {
-            return Err(Problem::validation("The query string is not valid UTF-8."));
-        }
-        let pairs = Query::<Vec<(String, String)>>::try_from_uri(&self.uri);
-        let Query(pairs) = pairs.map_err(|_| Problem::validation("The query string is not valid."))?;
-        let mut found = BTreeMap::new();
-        for (name, value) in pairs {
-            if !known.contains(&name.as_str()) {
-                return Err(unknown_parameter(&name, known));
-            }
-            if found.insert(name.clone(), value).is_some() {
-                return Err(Problem::validation(format!("{name} is given twice.")));
-            }
-        }
-        Ok(found)
+    pub fn query(&self, known: &[&str]) -> Result<QueryParams, Problem> {
+        QueryParams::from_uri(&self.uri, known)
     }
 }
 
@@ -257,18 +241,6 @@ fn malformed_id(param: &str, kind: IdKind) -> Problem {
         kind.prefix()
     );
     Problem::new(Code::NotFound, message)
-}
-
-/// Returns the error about a query parameter that the operation does not have.
-fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
-    let name = quoted(name);
-    Problem::validation(match known {
-        [] => format!("{name} is not a query parameter here; this operation has none."),
-        _ => format!(
-            "{name} is not a query parameter here; known: {}.",
-            known.join(", ")
-        ),
-    })
 }
 
 /// Returns the error for an account whose plan is not in the table, so that nothing can be decided (decision D7).
@@ -312,18 +284,6 @@ fn is_identity(coding: &HeaderValue) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_unknown_parameter_is_named_escaped() {
-        assert_eq!(
-            unknown_parameter("limt", &["limit", "offset"]).message(),
-            "\"limt\" is not a query parameter here; known: limit, offset."
-        );
-        assert_eq!(
-            unknown_parameter("a\n\"b", &[]).message(),
-            "\"a\\n\\\"b\" is not a query parameter here; this operation has none."
-        );
-    }
 
     #[test]
     fn a_malformed_id_is_answered_with_the_form_of_one() {

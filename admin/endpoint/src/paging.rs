@@ -4,12 +4,12 @@
 //! mode, so that a cursor of another list is refused. The hash has no key: with an invented cursor a caller only gets
 //! another position in its own list, as with an offset.
 
+use super::query::QueryParams;
 use crate::problem::Problem;
 use crate::whole_number;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use store::page::{PageRequest, PageStart};
 
 /// Records on a page when the caller does not say.
@@ -98,11 +98,7 @@ impl Paging {
     /// # Errors
     /// 400 when a parameter is out of range, when there are both `cursor` and an `offset` above 0, or when `cursor` is
     /// not one of the list.
-    pub fn from_query(
-        query: &BTreeMap<String, String>,
-        plural: &'static str,
-        list: ListId,
-    ) -> Result<Self, Problem> {
+    pub fn from_query(query: &QueryParams, plural: &'static str, list: ListId) -> Result<Self, Problem> {
         let limit = number(query, "limit", PAGE_DEFAULT, 1..=PAGE_MAX).ok_or_else(|| {
             Problem::validation(format!("limit must be a whole number from 1 to {PAGE_MAX}."))
         })?;
@@ -172,13 +168,13 @@ impl Paging {
 }
 
 /// Returns whether a query has an offset. Generated clients send one of 0 with every page.
-pub fn has_offset(query: &BTreeMap<String, String>) -> bool {
+pub fn has_offset(query: &QueryParams) -> bool {
     query.get("offset").is_some_and(|offset| offset != "0")
 }
 
 /// Parses a number of a query; `None` if it is out of range.
 fn number(
-    query: &BTreeMap<String, String>,
+    query: &QueryParams,
     name: &str,
     default: usize,
     range: std::ops::RangeInclusive<usize>,

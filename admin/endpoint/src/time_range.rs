@@ -1,8 +1,8 @@
 //! The span of time of a query: `from` and `to`, the end exclusive.
 
+use super::query::QueryParams;
 use crate::problem::Problem;
 use domain::timestamp::ms_from_iso;
-use std::collections::BTreeMap;
 
 /// A span of time as a query gives it, in ms since 1970; `None` where it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,7 +18,7 @@ impl TimeRange {
     ///
     /// # Errors
     /// 400 names a timestamp that is malformed, and `from` if it is after `to`.
-    pub fn from_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+    pub fn from_query(query: &QueryParams) -> Result<Self, Problem> {
         let [from_ms, to_ms] = [time(query, "from")?, time(query, "to")?];
         require_order(["from", "to"], [from_ms, to_ms])?;
         Ok(Self { from_ms, to_ms })
@@ -38,7 +38,7 @@ pub fn require_order(names: [&str; 2], [first, end]: [Option<u64>; 2]) -> Result
 }
 
 /// Parses a timestamp of a query, in milliseconds.
-fn time(query: &BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Problem> {
+fn time(query: &QueryParams, name: &str) -> Result<Option<u64>, Problem> {
     let Some(text) = query.get(name) else {
         return Ok(None);
     };

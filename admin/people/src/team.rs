@@ -71,7 +71,7 @@ pub(super) struct RoleChanged<'a> {
 /// Returns whether the API keys that a user made are to be kept.
 fn keeps_api_keys(call: &Call) -> Result<bool, Problem> {
     let query = call.query(&["keepApiKeys"])?;
-    match query.get("keepApiKeys").map(String::as_str) {
+    match query.get("keepApiKeys") {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
         Some(_) => Err(Problem::validation("keepApiKeys must be true or false.")),

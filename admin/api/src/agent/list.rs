@@ -2,8 +2,7 @@
 
 use super::{AgentView, NAME_MAX};
 use crate::state::Call;
-use endpoint::{Answer, Problem, Reply};
-use std::collections::BTreeMap;
+use endpoint::{Answer, Problem, QueryParams, Reply};
 use store::agent::AgentRecord;
 use store::agent::search::AgentFilter;
 
@@ -24,21 +23,21 @@ pub async fn list(call: Call) -> Answer {
 }
 
 /// Parses the search; `None` if the query has none.
-fn search(query: &BTreeMap<String, String>) -> Result<Option<AgentFilter>, Problem> {
+fn search(query: &QueryParams) -> Result<Option<AgentFilter>, Problem> {
     let text = query.get("q").filter(|text| !text.is_empty());
     if text.is_some_and(|text| text.chars().count() > NAME_MAX) {
         return Err(Problem::validation(format!(
             "q must have at most {NAME_MAX} characters."
         )));
     }
-    let frozen = match query.get("status").map(String::as_str) {
+    let frozen = match query.get("status") {
         None => None,
         Some("active") => Some(false),
         Some("frozen") => Some(true),
         Some(_) => return Err(Problem::validation("status must be active or frozen.")),
     };
     let wanted = AgentFilter {
-        text: text.map(|text| text.to_lowercase()),
+        text: text.map(str::to_lowercase),
         frozen,
     };
     Ok((wanted != AgentFilter::default()).then_some(wanted))

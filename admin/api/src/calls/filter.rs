@@ -13,10 +13,9 @@ use domain::money::Nanos;
 use domain::period::DAY_MS;
 use domain::timestamp::day_from_date;
 use endpoint::doc::field;
-use endpoint::{Problem, TimeRange, require_agent_id, require_order, require_run_id, whole_number};
+use endpoint::{Problem, QueryParams, TimeRange, require_order, whole_number};
 use history::trail::calls::{CallSelection, LateCalls};
 use openapi::Json;
-use std::collections::BTreeMap;
 use store::call::hold::MODEL_MAX;
 
 /// Most days before `chargedTo` of which calls are found that ended more than a day later.
@@ -113,17 +112,18 @@ impl CallFilter {
     ///
     /// # Errors
     /// 400 with the name of a malformed parameter.
-    pub(super) fn from_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+    pub(super) fn from_query(query: &QueryParams) -> Result<Self, Problem> {
         let names = Self::confirmed(query)?;
         let TimeRange { from_ms, to_ms } = TimeRange::from_query(query)?;
         let charged = [day(query, "chargedFrom")?, day(query, "chargedTo")?];
         require_order(["chargedFrom", "chargedTo"], charged)?;
         let [charged_from, charged_to] = charged;
+        let reasons = Denial::ALL.iter().map(|denial| denial.reason());
         let filter = Self {
-            endpoint: word(query, "endpoint", endpoints())?,
+            endpoint: query.word("endpoint", endpoints())?.map(str::to_owned),
             upstream: upstream(query)?,
-            outcome: word(query, "outcome", outcomes())?,
-            reason: word(query, "reason", Denial::ALL.iter().map(|denial| denial.reason()))?,
+            outcome: query.word("outcome", outcomes())?.map(str::to_owned),
+            reason: query.word("reason", reasons)?.map(str::to_owned),
             min_cost: min_amount(query, "minCostUsd")?,
             min_estimate: min_amount(query, "minEstimatedUsd")?,
             least: least(query)?,
@@ -141,10 +141,10 @@ impl CallFilter {
     ///
     /// # Errors
     /// 400 with the name of a malformed parameter.
-    pub(crate) fn confirmed(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+    pub(crate) fn confirmed(query: &QueryParams) -> Result<Self, Problem> {
         Ok(Self {
-            agent: agent(query)?,
-            run: run(query)?,
+            agent: query.agent_id("agentId")?.map(str::to_owned),
+            run: query.run_id("runId")?.map(str::to_owned),
             key_id: key_id(query)?,
             model: model(query)?,
             ..Self::default()
@@ -252,98 +252,44 @@ fn outcomes() -> impl Iterator<Item = &'static str> + Clone {
         .chain([DENIED])
 }
 
-/// Parses the agent of a query.
-///
-/// # Errors
-/// 400 for an invalid id.
-fn agent(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
-    let agent = query.get("agentId");
-    if let Some(agent) = agent {
-        require_agent_id("agentId", agent)?;
-    }
-    Ok(agent.cloned())
-}
-
-/// Parses the run of a query.
-///
-/// # Errors
-/// 400 for an invalid id.
-pub(crate) fn run(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
-    let run = query.get("runId");
-    if let Some(run) = run {
-        require_run_id("runId", run)?;
-    }
-    Ok(run.cloned())
-}
-
 /// Parses the virtual key of a query.
 ///
 /// # Errors
 /// 400 for an invalid id.
-fn key_id(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
+fn key_id(query: &QueryParams) -> Result<Option<String>, Problem> {
     let key = query.get("keyId");
     if key.is_some_and(|key| !IdKind::VirtualKey.has_form(key)) {
         let message = "keyId must be the id of a virtual key, vk_ and 26 characters.";
         return Err(Problem::validation(message));
     }
-    Ok(key.cloned())
+    Ok(key.map(str::to_owned))
 }
 
 /// Parses the model of a query. Longer names do not occur in entries.
 ///
 /// # Errors
 /// 400 for an empty or long name.
-fn model(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
+fn model(query: &QueryParams) -> Result<Option<String>, Problem> {
     let model = query.get("model");
     if model.is_some_and(|model| !(1..=MODEL_MAX).contains(&model.len())) {
         return Err(Problem::validation(format!(
             "model must have 1 to {MODEL_MAX} bytes."
         )));
     }
-    Ok(model.cloned())
+    Ok(model.map(str::to_owned))
 }
 
-fn upstream(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
+fn upstream(query: &QueryParams) -> Result<Option<String>, Problem> {
     let upstream = query.get("upstream");
     if upstream.is_some_and(|name| !is_upstream_name(name)) {
         let message = "upstream must be the name of an upstream, of a-z 0-9 _ -.";
         return Err(Problem::validation(message));
     }
-    Ok(upstream.cloned())
-}
-
-/// Parses a parameter with a list of allowed values.
-///
-/// # Errors
-/// 400 for any other value.
-pub(crate) fn word(
-    query: &BTreeMap<String, String>,
-    field: &str,
-    words: impl IntoIterator<Item = &'static str> + Clone,
-) -> Result<Option<String>, Problem> {
-    let word = query.get(field);
-    if word.is_some_and(|word| !words.clone().into_iter().any(|known| known == word)) {
-        let known = words.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(Problem::validation(format!("{field} must be one of {known}.")));
-    }
-    Ok(word.cloned())
-}
-
-/// Parses a parameter that is one of these words, into the value of the word.
-///
-/// # Errors
-/// 400 for any other.
-pub(crate) fn value<T>(
-    query: &BTreeMap<String, String>,
-    field: &str,
-    words: impl IntoIterator<Item = &'static str> + Clone,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Result<Option<T>, Problem> {
-    Ok(word(query, field, words)?.and_then(|word| parse(&word)))
+    Ok(upstream.map(str::to_owned))
 }
 
 /// A UTC day, in days since 1970.
-fn day(query: &BTreeMap<String, String>, field: &str) -> Result<Option<u64>, Problem> {
+fn day(query: &QueryParams, field: &str) -> Result<Option<u64>, Problem> {
     let Some(text) = query.get(field) else {
         return Ok(None);
     };
@@ -352,9 +298,9 @@ fn day(query: &BTreeMap<String, String>, field: &str) -> Result<Option<u64>, Pro
     Ok(Some(day))
 }
 
-fn min_amount(query: &BTreeMap<String, String>, field: &str) -> Result<Option<Nanos>, Problem> {
+fn min_amount(query: &QueryParams, field: &str) -> Result<Option<Nanos>, Problem> {
     // In a query, quotes are no JSON.
-    let parse = |text: &String| match text.starts_with('"') {
+    let parse = |text: &str| match text.starts_with('"') {
         true => Err(AmountError::NotANumber),
         false => parse_amount(text),
     };
@@ -366,7 +312,7 @@ fn min_amount(query: &BTreeMap<String, String>, field: &str) -> Result<Option<Na
 ///
 /// # Errors
 /// 400 for anything but a positive integer.
-fn least(query: &BTreeMap<String, String>) -> Result<[Option<u64>; FILTERS.len()], Problem> {
+fn least(query: &QueryParams) -> Result<[Option<u64>; FILTERS.len()], Problem> {
     let mut all = [None; FILTERS.len()];
     for (least, filter) in all.iter_mut().zip(&FILTERS) {
         let field = filter.name;

@@ -3,7 +3,6 @@
 
 use super::DepositView;
 use crate::call_trail;
-use crate::calls::filter::value;
 use crate::state::Call;
 use domain::entry::Sealed;
 use endpoint::{Answer, Problem, Reply};
@@ -43,7 +42,7 @@ struct Data {
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["state"])?;
     let states = DepositState::ALL.iter().map(|state| state.as_str());
-    let state = value(&query, "state", states, DepositState::parse)?;
+    let state = query.value("state", states, DepositState::parse)?;
     let paging = call.paging(&query, "deposits")?;
     let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
     let FilteredPage { part, is_partial } = search(&call, state, paging.page()).await?;

@@ -1,10 +1,8 @@
 //! Filter of the intents in a list: one index, and the other filters applied to its intents.
 
 use super::is_intent;
-use crate::calls::filter::{run, value};
 use domain::intent::{IntentKind, IntentState};
-use endpoint::{Problem, TimeRange, require_agent_id};
-use std::collections::BTreeMap;
+use endpoint::{Problem, QueryParams, TimeRange, require_agent_id};
 use store::intent::IntentRecord;
 use store::keys::{IntentIndex, USER};
 
@@ -19,7 +17,7 @@ pub(super) struct IntentFilter<'a> {
     agent: Option<&'a str>,
     kind: Option<IntentKind>,
     state: Option<IntentState>,
-    run: Option<String>,
+    run: Option<&'a str>,
     /// In ms since 1970.
     pub(super) from_ms: Option<u64>,
     /// In ms since 1970.
@@ -30,16 +28,12 @@ pub(super) struct IntentFilter<'a> {
 ///
 /// # Errors
 /// 400 names a parameter that is malformed.
-pub(super) fn read(query: &BTreeMap<String, String>) -> Result<(IntentIndex<'_>, IntentFilter<'_>), Problem> {
+pub(super) fn read(query: &QueryParams) -> Result<(IntentIndex<'_>, IntentFilter<'_>), Problem> {
     let kinds = IntentKind::ALL.iter().copied().filter(|kind| is_intent(*kind));
-    let kind = value(query, "kind", kinds.map(IntentKind::as_str), IntentKind::parse)?;
-    let state = value(
-        query,
-        "state",
-        IntentState::ALL.map(IntentState::as_str),
-        IntentState::parse,
-    )?;
-    let agent = query.get("agentId").map(String::as_str);
+    let kind = query.value("kind", kinds.map(IntentKind::as_str), IntentKind::parse)?;
+    let states = IntentState::ALL.map(IntentState::as_str);
+    let state = query.value("state", states, IntentState::parse)?;
+    let agent = query.get("agentId");
     if let Some(agent) = agent.filter(|agent| *agent != USER) {
         require_agent_id("agentId", agent)?;
     }
@@ -48,7 +42,7 @@ pub(super) fn read(query: &BTreeMap<String, String>) -> Result<(IntentIndex<'_>,
         agent,
         kind,
         state,
-        run: run(query)?,
+        run: query.run_id("runId")?,
         from_ms,
         to_ms,
     };
@@ -87,6 +81,6 @@ impl<'a> IntentFilter<'a> {
             && self.state.is_none_or(|state| record.state == state)
             && self.from_ms.is_none_or(|from| record.at_ms >= from)
             && self.to_ms.is_none_or(|to| record.at_ms < to)
-            && (self.run.is_none() || record.run == self.run)
+            && (self.run.is_none() || record.run.as_deref() == self.run)
     }
 }

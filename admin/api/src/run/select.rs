@@ -1,7 +1,7 @@
 //! Selection of the runs of a list: all, or those with one status.
 
 use crate::state::Call;
-use endpoint::problem::Problem;
+use endpoint::{Problem, QueryParams};
 use std::collections::BTreeMap;
 use store::page::{Order, Page, PageRequest};
 use store::run::paused_runs::WaitingIntents;
@@ -31,8 +31,8 @@ impl RunFilter {
     ///
     /// # Errors
     /// 400 for an unknown status.
-    pub(super) fn from_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
-        match query.get("status").map(String::as_str) {
+    pub(super) fn from_query(query: &QueryParams) -> Result<Self, Problem> {
+        match query.get("status") {
             None => Ok(Self::All),
             Some(PAUSED) => Ok(Self::Paused),
             Some(word) => match RunStatus::parse(word) {

@@ -4,9 +4,8 @@ use crate::spreadsheet::{CsvFile, lines, optional};
 use crate::state::Call;
 use bytes::Bytes;
 use domain::timestamp::iso_from_ms;
-use endpoint::{Answer, PAGING, Problem};
+use endpoint::{Answer, PAGING, Problem, QueryParams};
 use futures::{Stream, stream};
-use std::collections::BTreeMap;
 use store::page::{Page, PageRequest, PageStart};
 use store::transaction::Transaction;
 use store::transaction::list::{TransactionFilter, list};
@@ -56,8 +55,8 @@ pub(super) struct TransactionExport {
 ///
 /// # Errors
 /// 400 names the parameter.
-pub(super) fn require_whole(query: &BTreeMap<String, String>) -> Result<(), Problem> {
-    match PAGING.iter().find(|name| query.contains_key(**name)) {
+pub(super) fn require_whole(query: &QueryParams) -> Result<(), Problem> {
+    match PAGING.iter().find(|name| query.get(name).is_some()) {
         None => Ok(()),
         Some(name) => Err(Problem::validation(format!(
             "{name} cannot be given with format=csv, which is always whole."

@@ -13,16 +13,15 @@ pub(super) mod sums;
 use self::span::{Interval, UsageSpan};
 use self::sums::{Group, UsageRow, UsageSums, UsageTotals};
 use crate::call_trail::{self, LATE_MS};
-use crate::calls::filter::{self, CallFilter};
+use crate::calls::filter::CallFilter;
 use crate::spreadsheet::CsvFile;
 use crate::state::Call;
 use domain::call_record::KINDS;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{ANSWER_MAX, Answer, Paging, Problem, Reply};
+use endpoint::{ANSWER_MAX, Answer, Paging, Problem, QueryParams, Reply};
 use history::trail::calls::{CallSelection, CallsPosition, LateCalls, STEP_MAX};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use store::StoreError;
 use store::names::{self, Names};
 use store::page::PageStart;
@@ -105,14 +104,14 @@ pub async fn get(call: Call) -> Answer {
     ]
     .concat();
     let query = call.query(&known)?;
-    let as_csv = filter::word(&query, "format", ["json", "csv"])?.is_some_and(|word| word == "csv");
+    let as_csv = query.word("format", ["json", "csv"])? == Some("csv");
     let usage_query = UsageQuery::from_query(&call, &query).await?;
     let paging = call.paging(&query, "usage")?;
     let read = call.large_read().await?;
     if !as_csv {
         return answer(&call, &usage_query, &paging).await;
     }
-    if query.contains_key("cursor") {
+    if query.get("cursor").is_some() {
         return Err(Problem::validation(
             "cursor cannot be given with format=csv, which is always whole.",
         ));
@@ -183,9 +182,9 @@ async fn answer(call: &Call, usage_query: &UsageQuery, paging: &Paging) -> Answe
 }
 
 impl UsageQuery {
-    async fn from_query(call: &Call, query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+    async fn from_query(call: &Call, query: &QueryParams) -> Result<Self, Problem> {
         let interval = Interval::from_query(query)?;
-        let group = filter::value(query, "groupBy", Group::ALL.map(Group::as_str), Group::parse)?;
+        let group = query.value("groupBy", Group::ALL.map(Group::as_str), Group::parse)?;
         let now_ms = server_clock::now_ms(&call.state.store).await?;
         Ok(Self {
             group: group.unwrap_or(Group::Model),

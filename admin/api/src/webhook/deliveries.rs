@@ -103,7 +103,7 @@ pub async fn deliveries(call: Call) -> Answer {
     gate::require(&call)?;
     let query = call.list_query(&["status"])?;
     let paging = call.paging(&query, "deliveries")?;
-    let wanted = match query.get("status").map(String::as_str) {
+    let wanted = match query.get("status") {
         None => DeliveryFilter::All,
         Some("pending") => DeliveryFilter::Pending,
         Some("delivered") => DeliveryFilter::Delivered,

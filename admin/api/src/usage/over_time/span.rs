@@ -3,8 +3,7 @@
 use domain::call_record::CallRecord;
 use domain::period::DAY_MS;
 use domain::timestamp::LAST_MS;
-use endpoint::{Problem, TimeRange};
-use std::collections::BTreeMap;
+use endpoint::{Problem, QueryParams, TimeRange};
 
 /// Milliseconds in an hour.
 const HOUR_MS: u64 = DAY_MS / 24;
@@ -37,10 +36,8 @@ impl Interval {
     ///
     /// # Errors
     /// 400 for any other word.
-    pub(crate) fn from_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
-        let interval = query
-            .get("interval")
-            .map_or(Some(Self::Day), |word| Self::parse(word));
+    pub(crate) fn from_query(query: &QueryParams) -> Result<Self, Problem> {
+        let interval = query.get("interval").map_or(Some(Self::Day), Self::parse);
         interval.ok_or_else(|| Problem::validation("interval must be day or hour."))
     }
 
@@ -66,11 +63,7 @@ impl UsageSpan {
     ///
     /// # Errors
     /// 400 for a span that is reversed or too long.
-    pub(crate) fn from_query(
-        query: &BTreeMap<String, String>,
-        interval: Interval,
-        now_ms: u64,
-    ) -> Result<Self, Problem> {
+    pub(crate) fn from_query(query: &QueryParams, interval: Interval, now_ms: u64) -> Result<Self, Problem> {
         let step = interval.ms();
         let ceiling = |at_ms: u64| at_ms.div_ceil(step).saturating_mul(step);
         let range = TimeRange::from_query(query)?;
