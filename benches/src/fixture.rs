@@ -41,7 +41,6 @@ pub(crate) struct Sides {
     pub(crate) back_tls: bool,
 }
 
-/// Setup of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EdgeSetup {
     /// Core of the edge.

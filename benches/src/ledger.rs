@@ -76,7 +76,6 @@ impl Ledger {
         self.free.file.clone()
     }
 
-    /// Adds `count` agents of a kind.
     pub(crate) async fn add(&self, kind: AgentKind, count: usize) -> Result<Keyring, Box<dyn Error>> {
         keyring(&self.seed, &self.dir, kind, count, AGENTS).await
     }

@@ -17,7 +17,6 @@ impl Results {
         &section.unwrap_or_else(|| panic!("no section {name}"))["found"][name]
     }
 
-    /// A figure of the target `what`.
     fn target(&self, what: &str) -> f64 {
         named(&self.0["verdicts"], "what", what)["found"]
             .as_f64()

@@ -260,7 +260,6 @@ impl Model {
         self.sum(|charge| charge.period.month == self.period.month)
     }
 
-    /// Returns whether an agent has a slot in `month`.
     fn has_slot(&self, agent: &str, month: u64) -> bool {
         self.keeps_slot(agent, month) || self.users(agent, month) > 0
     }

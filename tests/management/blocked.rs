@@ -28,7 +28,6 @@ fn block(cli: &Cli, range: &str) -> Value {
     cli.json(&["ip", "block", range])
 }
 
-/// Unblocks a range that is blocked.
 fn unblock(cli: &Cli, range: &str) {
     assert_eq!(cli.json(&["ip", "unblock", range])["changed"], json!(true));
 }

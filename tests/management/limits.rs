@@ -45,7 +45,6 @@ async fn limited() -> (Fixture, tempfile::TempDir) {
     (fixture, dir)
 }
 
-/// An account with a key and its caller.
 async fn account_with_caller(fixture: &Fixture, plan: &str, mode: Mode) -> (SeedAccount, SeedApiKey, Caller) {
     let account = fixture.seed.account(plan).await;
     let key = account.issue(mode, FULL, &[], None).await;

@@ -327,7 +327,6 @@ async fn notices(store: &Store) -> Checked {
     Ok(())
 }
 
-/// Checks a script with this text.
 async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
     let clock = format!("local now_ms, call, format = {NOW_MS}, redis.call, string.format\n");
     let parts = [&clock, text];

@@ -149,7 +149,6 @@ async fn left(store: &Store, key: &str) -> Result<Vec<String>, String> {
     Ok(fields.into_keys().collect())
 }
 
-/// Checks a script with this text.
 async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
     let clock = format!("local now_ms = {NOW_MS}\n");
     let (kind, change) = match script {

@@ -11,7 +11,6 @@ use tokio::sync::Notify;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Checks that the fields have these values.
 #[track_caller]
 fn has(decision: &Value, fields: &[(&str, Value)]) {
     for (field, value) in fields {

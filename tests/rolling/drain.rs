@@ -208,7 +208,6 @@ async fn sigint_ends_a_drain() {
     assert_eq!((fixture.charged(), fixture.open_holds()), ([ESTIMATE; 3], 1));
 }
 
-/// A process that drains has nothing to hand over.
 #[tokio::test]
 async fn a_process_that_drains_hands_nothing_over() {
     let fixture = Fixture::new().await;

@@ -24,7 +24,6 @@ async fn start(delay: Duration) -> SocketAddr {
     address
 }
 
-/// A caller of a new sandbox.
 async fn caller() -> Caller {
     Caller::new(&format!("http://{}", start(Duration::ZERO).await), KEY)
 }

@@ -42,7 +42,6 @@ pub(super) const NAME_MAX: usize = 200;
 const TYPE_MAX: usize = 64;
 /// Longest description.
 const DESCRIPTION_MAX: usize = 2000;
-/// Default type of an agent.
 const TYPE_DEFAULT: &str = "custom";
 /// Agents of this type appear in the list as marketplace subscriptions.
 const MARKETPLACE: &str = "marketplace";

@@ -35,7 +35,6 @@ struct SearchResult {
     is_partial: bool,
 }
 
-/// The calls read for a page.
 struct CallPage {
     found: Vec<CallRecord>,
     /// Number of leading calls in `found` that ended late.

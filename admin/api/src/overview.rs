@@ -40,9 +40,7 @@ operations! {
     GET "/overview", key(Read, Viewer), Both, PerMinute, get, Query;
 }
 
-/// Default number of days.
 const DAYS_DEFAULT: u64 = 30;
-/// Maximum number of days.
 const DAYS_MAX: u64 = 90;
 /// Maximum number of agents without a wallet that are named.
 const WITHOUT_WALLET_MAX: usize = 50;

@@ -206,7 +206,6 @@ fn has_room(call: &Call, to: &FoundWallet, amount: Nanos) -> bool {
     amount.saturating_add(to.wallet.balance) <= most
 }
 
-/// Returns the field whose wallet is closed.
 fn closed_field(from: &FoundWallet, to: &FoundWallet) -> Option<&'static str> {
     [("from", from), ("to", to)]
         .into_iter()

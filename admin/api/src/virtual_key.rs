@@ -34,7 +34,6 @@ operations! {
 
 /// Longest name.
 const NAME_MAX: usize = 200;
-/// Default name of a key.
 const NAME_DEFAULT: &str = "default";
 /// Note for the caller about the secret.
 const NOTE: &str = "Store this secret now: it is shown only once and cannot be recovered.";

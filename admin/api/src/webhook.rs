@@ -197,7 +197,6 @@ pub async fn get(call: Call) -> Answer {
     Reply::ok(&WebhookAnswer::new(WebhookView::new(&find_by_path(&call).await?)))
 }
 
-/// Returns the webhook in the path.
 async fn find_by_path(call: &Call) -> Result<WebhookRecord, Problem> {
     let id = call.record_id("id", IdKind::Webhook)?;
     let webhook = WebhookRecord::read(&call.state.store, &call.realm(), id).await?;

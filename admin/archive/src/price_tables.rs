@@ -7,7 +7,6 @@ use store::{Store, StoreError};
 
 /// Part of the archive that has the tables.
 const FOLDER: &str = "prices";
-/// Extension of a table.
 const EXTENSION: &str = ".json";
 
 impl Archive {

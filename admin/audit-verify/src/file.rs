@@ -18,7 +18,6 @@ const LINE_MAX: u64 = 16 << 20;
 /// Byte order mark that some editors insert at the start of a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The lines of an export.
 struct ExportLines<R> {
     reader: R,
     line: Vec<u8>,

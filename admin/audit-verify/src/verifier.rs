@@ -169,7 +169,6 @@ impl ChainVerifier {
     }
 }
 
-/// Checks that the number of an entry is the next one.
 fn check_number(entry: &Map<String, Value>, next: u64) -> Result<(), Broken> {
     let problem = match entry.get("seq").and_then(Value::as_u64) {
         Some(seq) if seq == next => return Ok(()),

@@ -140,7 +140,6 @@ impl Create {
     }
 }
 
-/// Columns of the list of keys.
 const COLUMNS: [&str; 9] = [
     "KEY",
     "MODE",

@@ -22,7 +22,6 @@ use std::time::Duration;
 use store::lookup::VirtualKeyOwner;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Maximum number of connections.
 const CONNECTIONS_MAX: u64 = 10_000;
 /// Maximum number of steps of a ramp.
 const STEPS_MAX: i64 = 100;
@@ -30,7 +29,6 @@ const STEPS_MAX: i64 = 100;
 const SPIKE_MAX: i64 = 100;
 /// Maximum number of events of a stream.
 const EVENTS_MAX: u64 = 100_000;
-/// Maximum number of agents that are created.
 const AGENTS_MAX: u64 = 1000;
 
 /// Sends load to an edge at a fixed rate, and checks afterwards that it charged what it reported.

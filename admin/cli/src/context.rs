@@ -74,12 +74,10 @@ pub(super) fn open_store(settings: &Settings) -> Result<Store, CommandFailure> {
     store.map_err(|error| CommandFailure::usage(error.to_string()))
 }
 
-/// Creates a runtime for one command.
 pub(super) fn command_runtime() -> Result<Runtime, CommandFailure> {
     started(Builder::new_current_thread().enable_all().build())
 }
 
-/// Returns a runtime for a server.
 pub(super) fn server_runtime() -> Result<Runtime, CommandFailure> {
     started(Builder::new_multi_thread().enable_all().build())
 }

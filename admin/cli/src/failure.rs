@@ -108,7 +108,6 @@ impl CommandFailure {
         Self::refused(ARCHIVE, message)
     }
 
-    /// Returns the message.
     pub(super) fn message(&self) -> &str {
         &self.message
     }

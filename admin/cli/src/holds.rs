@@ -15,7 +15,6 @@ use store::call::unsettled_holds;
 use store::call::unsettled_holds::{HoldState, HoldWithState};
 use store::server_clock;
 
-/// Maximum number of holds in one list.
 const LIST_MAX: u64 = 10_000;
 
 /// `holds …`

@@ -34,7 +34,6 @@ pub(super) enum KeysCommand {
     Rotate,
 }
 
-/// Counts of a rotation.
 #[derive(Default)]
 struct RotationCounts {
     reencrypted: u64,

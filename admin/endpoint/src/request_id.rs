@@ -7,7 +7,6 @@ use domain::names::is_request_id;
 /// Header with the id of a request, chosen by the caller or generated.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Returns the id of a request.
 pub(super) fn choose(headers: &HeaderMap) -> HeaderValue {
     let sent = headers.get(X_REQUEST_ID);
     match sent.filter(|id| is_request_id(id.as_bytes())) {

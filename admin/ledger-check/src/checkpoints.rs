@@ -60,7 +60,6 @@ impl Pass<'_> {
     }
 }
 
-/// Reads all notes in the archive.
 async fn noted(archive: &Archive) -> Result<Vec<Noted>, LocationError> {
     let accounts = archive.location().folders(FOLDER).await?;
     let reads = accounts

@@ -59,7 +59,6 @@ pub(super) async fn drive<T>(
     Ok(())
 }
 
-/// Reads one batch.
 pub(super) async fn read_batch<T>(
     store: &Store,
     batch: Vec<Job<T>>,

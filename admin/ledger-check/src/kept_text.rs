@@ -30,7 +30,6 @@ impl KeptText {
         }
     }
 
-    /// Adds the texts of an agent.
     pub(super) fn add_agent(&mut self, row: &FieldValues) {
         let description = RecordFields(row).length("description");
         let keys = row.iter().filter(|(name, _)| is_provider_key_sealed_field(name));

@@ -72,7 +72,6 @@ fn called(series: Series, number: u64) -> String {
     format!("{} {number}", series.as_str())
 }
 
-/// Returns the read of the place of a number.
 pub(super) fn place_read(series: Series, number: Number) -> Read {
     let key = match series {
         Series::Wallet => Bucket::wallet_place(number),

@@ -15,7 +15,6 @@ use store::transaction::{Transaction, TransactionType};
 /// Maximum difference between the clocks of a cluster's servers.
 pub(super) const CLOCKS_APART_MS: u64 = 2000;
 
-/// The rows in transit.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     /// When the reading of the rows began.

@@ -183,7 +183,6 @@ impl LoadGenerator {
         });
     }
 
-    /// Adds the charge in an answer.
     fn charge(&self, agent: usize, answer: &TimedAnswer) {
         if answer.is_left {
             let mut ledger = self.ledger.lock();

@@ -28,7 +28,6 @@ impl ProgressDisplay {
     }
 }
 
-/// Starts displaying a phase.
 pub(super) fn start(phase: &Phase, generator: &Arc<LoadGenerator>) -> ProgressDisplay {
     let (name, rate, time, generator) = (phase.name.clone(), phase.rate, phase.time, Arc::clone(generator));
     let task = tokio::spawn(async move {

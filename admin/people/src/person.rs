@@ -115,7 +115,6 @@ pub(super) struct SignedIn<'a> {
     csrf_token: String,
 }
 
-/// Returns the answer with a new session.
 pub(super) fn signed_in(
     people: &PeopleState,
     account: &Account,

@@ -62,7 +62,6 @@ fn chat(request: &SandboxRequest, number: u64, text: &str, is_cut: bool) -> Valu
     })
 }
 
-/// Status of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseStatus {
     InProgress,

@@ -201,7 +201,6 @@ async fn complete(
     answer
 }
 
-/// Receives a body.
 async fn receive(
     body: axum::body::Body,
     headers: &HeaderMap,

@@ -32,7 +32,6 @@ impl BoxedReply {
         self
     }
 
-    /// Returns the status.
     pub(super) fn status(&self) -> u16 {
         self.0.status().as_u16()
     }

@@ -88,7 +88,6 @@ impl SandboxRequest {
         self.demanded.as_ref()?.tool.as_ref()
     }
 
-    /// Returns the tier that serves it.
     pub(super) fn tier_served(&self) -> &str {
         match self.service_tier.as_deref() {
             None | Some("auto") => "default",

@@ -39,7 +39,6 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Pause after a failed accept, which fails if the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Limits of a listener.
 #[derive(Debug, Clone)]
 pub(super) struct ListenerLimits {
     /// Limits on the number of connections.

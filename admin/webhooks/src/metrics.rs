@@ -5,7 +5,6 @@ use store::webhook::delivery::Attempt;
 use store::webhook::script::deliver::AfterAttempt;
 use telemetry::registrar::level;
 
-/// Results of an attempt.
 const ATTEMPT_RESULTS: [&str; 3] = ["accepted", "refused", "unanswered"];
 
 telemetry::metrics! {

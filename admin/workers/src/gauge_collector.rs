@@ -38,7 +38,6 @@ struct CollectorState {
     approvals: HashMap<String, u64>,
 }
 
-/// Sums over the buckets.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct BucketSums {
     open: u64,

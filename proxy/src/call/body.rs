@@ -372,7 +372,6 @@ mod tests {
         drop(sending.await.unwrap());
     }
 
-    /// A body of chunks of one byte each.
     fn in_chunks_of_one_byte(length: usize) -> String {
         let chunked = head("transfer-encoding: chunked\r\n");
         [chunked, "1\r\nx\r\n".repeat(length), "0\r\n\r\n".to_owned()].concat()

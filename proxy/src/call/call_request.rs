@@ -310,7 +310,6 @@ mod tests {
     use super::*;
     use domain::denial::Denial;
 
-    /// Returns the kind of a refusal.
     fn refused<T: std::fmt::Debug>(result: Result<T, Rejection>) -> RefusalKind {
         match result {
             Err(Rejection::Refused(refusal)) => refusal.kind,

@@ -85,7 +85,6 @@ pub(super) fn some(names: &[HeaderName]) -> Json {
     some
 }
 
-/// Adds `Retry-After`.
 pub(super) fn with_retry_after(headers: Json) -> Json {
     headers.with(RETRY_AFTER, header_reference(RETRY_AFTER))
 }

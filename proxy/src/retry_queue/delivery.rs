@@ -24,7 +24,6 @@ use store::sanity::StoreRecord;
 use store::{Store, StoreError};
 use tokio::time::Instant;
 
-/// Maximum number of concurrent deliveries.
 const CONCURRENT_MAX: usize = 32;
 /// Maximum number of settlements in one batch; the same number applies to voids.
 const BATCH_MAX: usize = 1024;
@@ -53,7 +52,6 @@ enum Accepted {
     Voided(Voided),
 }
 
-/// Outcome of one item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ItemOutcome {
     Accepted(Accepted),

@@ -20,7 +20,6 @@ pub const READY_WITHIN: Duration = Duration::from_secs(10);
 const WORD_WITHIN: Duration = Duration::from_secs(20);
 /// Interval of reading the note.
 const CHECK_EVERY: Duration = Duration::from_millis(20);
-/// Attempts to lock the note.
 const LOCK_ATTEMPTS: usize = 50;
 /// Longest path of a Unix socket on Linux, without the final zero.
 const SOCKET_PATH_MAX: usize = 107;

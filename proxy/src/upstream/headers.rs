@@ -5,7 +5,6 @@ use super::sent_body::SentBody;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use telemetry::trace::{ContinuedTrace, TRACEPARENT};
 
-/// Hop-by-hop headers.
 const HOP_BY_HOP: [&str; 9] = [
     "connection",
     "keep-alive",

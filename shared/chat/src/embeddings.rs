@@ -48,7 +48,6 @@ enum InputKind {
     Tokens,
 }
 
-/// The value of `input`.
 #[derive(Debug, Default)]
 struct Input {
     /// Number of elements of the array; 1 for a single text.

@@ -27,7 +27,6 @@ const CHOICES: &[&str] = &["auto", "none", "required"];
 /// Values of the `type` of a tool call.
 const CALL_TYPES: &[&str] = &["function", "custom"];
 
-/// Counts of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Prompt {
     /// Bytes billed as text.
@@ -87,7 +86,6 @@ impl Prompt {
         self.word(scanner, CHOICES)
     }
 
-    /// Reads the value of `prediction`.
     pub(super) fn prediction(&mut self, scanner: &mut Scanner<'_>) -> Scan {
         self.fields(scanner, |prompt, scanner, key, name| match name {
             "type" => prompt.word(scanner, &["content"]),

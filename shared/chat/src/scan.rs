@@ -7,7 +7,6 @@ use super::text::{self, Text};
 /// A number without exponent of at most this length fits a double.
 const PLAIN_NUMBER_BYTES: usize = 300;
 
-/// A value of the body.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum BodyValue<'a> {
     /// `null`.
@@ -89,7 +88,6 @@ impl<'a> Scanner<'a> {
         self.nested(b'[', b']', element)
     }
 
-    /// Reads any value.
     pub(super) fn value(&mut self) -> Scan<BodyValue<'a>> {
         match self.peek() {
             Some(b'"') => self.string().map(BodyValue::Text),
@@ -105,7 +103,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Skips a value.
     pub(super) fn skip(&mut self) -> Scan {
         self.value().map(|_| ())
     }
@@ -150,7 +147,6 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Reads a number.
     fn number(&mut self) -> Scan<&'a str> {
         let at = self.at;
         self.take_if(|byte| byte == b'-');

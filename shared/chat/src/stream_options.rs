@@ -35,7 +35,6 @@ impl UsageSplice {
     }
 }
 
-/// The value of `stream_options`.
 #[derive(Debug)]
 pub(super) struct StreamOptions {
     /// `None` if usage is requested.

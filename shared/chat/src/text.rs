@@ -38,7 +38,6 @@ impl<'a> Text<'a> {
 /// Bytes examined together in long strings, one bit of a word each.
 const BLOCK: usize = 4 * LANE;
 
-/// The end of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StringEnd {
     /// The offset of the closing quote in the body.

@@ -8,7 +8,6 @@ use sha2::{Digest, Sha256};
 
 /// Longest note that is parsed, in bytes.
 pub const NOTE_BYTES_MAX: usize = 16 << 10;
-/// Maximum number of signatures of a note.
 const SIGNATURES_MAX: usize = 16;
 /// Prefix of the line of the [later end](Checkpoint::later).
 const LATER: &str = "later ";

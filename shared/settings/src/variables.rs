@@ -3,7 +3,6 @@
 use crate::BadSettings;
 use toml::{Table, Value};
 
-/// Prefix of the names of all settings.
 pub(crate) const PREFIX: &str = "TOLLGATE_";
 /// Variables of compose.yaml, which derives those of its containers from them. They start like a section.
 const OF_COMPOSE: [&str; 3] = [

@@ -83,7 +83,6 @@ impl EventFacts {
         self.has_usage && !self.has_choice && !self.has_error
     }
 
-    /// Returns whether it ends a response.
     pub(crate) fn ends_response(&self) -> bool {
         matches!(
             self.kind.as_slice(),

@@ -344,7 +344,6 @@ fn ending(bytes: &[u8], is_of: fn(u8) -> bool, max: usize) -> usize {
     if ending < max { ending } else { 0 }
 }
 
-/// Returns whether an event has no text at all.
 fn is_blank(event: &[u8]) -> bool {
     event.iter().all(|byte| is_line_end(*byte))
 }

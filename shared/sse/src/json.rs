@@ -97,7 +97,6 @@ pub(crate) struct JsonScan {
     beginning: Beginning,
 }
 
-/// Position of the scan in the text.
 #[derive(Debug, Clone, Copy, Default)]
 struct ScanPosition {
     /// Open objects and arrays.

@@ -115,7 +115,6 @@ impl Account {
     }
 }
 
-/// Returns all members of a set, sorted.
 async fn sorted_members(store: &Store, key: &str) -> Result<Vec<String>, StoreError> {
     let (mut all, _) = members(store, key, usize::MAX).await?;
     all.sort_unstable();

@@ -32,7 +32,6 @@ pub async fn list(store: &Store) -> Result<Vec<BlockedRange>, StoreError> {
     read(store).await.map(|(list, _)| list)
 }
 
-/// Reads the list and its version.
 async fn read(store: &Store) -> Result<(Vec<BlockedRange>, Version), StoreError> {
     let mut fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(keys::BLOCKED)).await?;
     let version = Version::from_stored(fields.remove(VERSION));

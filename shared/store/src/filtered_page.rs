@@ -30,7 +30,6 @@ pub(super) struct FieldFilter<'a, K, F> {
     pub(super) scanned_max: usize,
     /// The key of a member's record.
     pub(super) key: K,
-    /// Fields to read.
     pub(super) fields: &'a [&'a str],
     /// Returns whether a member with these fields matches.
     pub(super) fits: F,

@@ -225,7 +225,6 @@ pub async fn examine(store: &Store, program: Program) -> Result<StoreRecord, Unt
     Ok(with_reports(read?, &reports))
 }
 
-/// Adds the servers' reports to the record.
 fn with_reports(record: StoreRecord, reports: &[ServerReport]) -> StoreRecord {
     let append_only = reports
         .iter()
@@ -267,7 +266,6 @@ async fn check_servers(store: &Store, program: Program) -> Result<Vec<ServerRepo
     Ok(reports)
 }
 
-/// Checks the clock of one server.
 fn check_clock(report: &ServerReport, allowed_ms: u64) -> Result<(), UntrustedStore> {
     let Some(ahead_ms) = report.clock_ahead_ms else {
         return Err(UntrustedStore::NoClock(report.server.clone()));

@@ -116,7 +116,6 @@ pub(super) struct NewWalletPlace {
     pub(super) number: Number,
     /// `wal_…`
     pub(super) id: String,
-    /// Key of the place in the store.
     pub(super) place_key: String,
     /// Value of the place, as [`WalletPlace::parse`] reads it.
     pub(super) place_text: String,

@@ -75,7 +75,6 @@ fn names_level(word: &str) -> bool {
     !level.is_empty() && level.parse::<LevelFilter>().is_ok()
 }
 
-/// Returns whether an event may be logged at all.
 pub(super) fn may_be_logged(event: &Metadata<'_>) -> bool {
     is_logged(event.target(), *event.level())
 }

@@ -96,7 +96,6 @@ pub fn new_span() -> u64 {
     u64::try_from(bits & u128::from(u64::MAX)).unwrap_or(1).max(1)
 }
 
-/// A received `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ReceivedTraceparent {
     id: u128,

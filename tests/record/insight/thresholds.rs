@@ -34,7 +34,6 @@ async fn listed(api: &Caller, query: &str) -> Vec<(String, Value, u64, f64)> {
     .collect()
 }
 
-/// The value of a series.
 fn metric(admin: &Admin, series: &str) -> u64 {
     admin.metric(series).unwrap_or_else(|| panic!("no {series}"))
 }

@@ -56,7 +56,6 @@ impl Reader {
     }
 }
 
-/// All ids of a list.
 async fn ids(fixture: &IntentFixture, filter: &str) -> Vec<String> {
     let page = success(&fixture.get(&format!("/v1/intents?limit=200{filter}")).await, 200);
     assert_eq!(page["nextCursor"], Value::Null);

@@ -16,7 +16,6 @@ use tempfile::TempDir;
 
 /// The mode of everything here: the one in which deposits are made through the API.
 pub const MODE: Mode = Mode::Test;
-/// Filters of all lists.
 const FILTERS: [&str; 12] = [
     "",
     "&agentId=ann",

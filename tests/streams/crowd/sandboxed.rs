@@ -10,7 +10,6 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 const CALLS: usize = 120;
-/// Most events of a stream.
 const EVENTS_MAX: u64 = 40;
 /// Bytes of an event's text with which a stream is longer than what is held for it.
 const LONG_EVENT: u64 = 4 * HELD;

@@ -16,7 +16,6 @@ pub(super) fn paths(route: &Route) -> impl Iterator<Item = String> {
     documented.map(|prefix| format!("{prefix}{}", route.path))
 }
 
-/// Returns the operation.
 pub(super) fn describe(components: &mut Components, route: &Route, section: &Section, doc: &Doc) -> Json {
     let mut operation = object([
         ("tags", vec![section.tag].into()),

@@ -47,7 +47,6 @@ impl Document {
     }
 }
 
-/// Returns the page of a document at `here`.
 pub(super) fn page(document: &Document, here: &str, [icon, stylesheet]: [&str; 2]) -> String {
     let info = |name: &str| {
         document

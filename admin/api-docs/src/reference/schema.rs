@@ -127,7 +127,6 @@ pub(super) fn optional(is_required: bool) -> &'static str {
     }
 }
 
-/// Returns a named schema.
 pub(super) fn section(name: &str, schema: &Json) -> String {
     let says = schema.get("description").and_then(Json::text).unwrap_or_default();
     let fields = fields(name, schema);

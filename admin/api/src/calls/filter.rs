@@ -53,7 +53,6 @@ macro_rules! filters {
     };
 }
 
-/// Every filter.
 pub(super) static FILTERS: [QueryFilter; 19] = filters! {
     "agentId", field::agent_id, None, "Those of this agent.";
     "runId", field::run_id, None, "Those of this run.";
@@ -78,7 +77,6 @@ pub(super) static FILTERS: [QueryFilter; 19] = filters! {
         "Approved ones that are charged to a UTC day before this one. Those that ended more than a day later are found of the last 400 days.";
 };
 
-/// Returns the names of the filters.
 pub(super) fn names() -> [&'static str; FILTERS.len()] {
     FILTERS.each_ref().map(|filter| filter.name)
 }
@@ -239,12 +237,10 @@ impl CallFilter {
     }
 }
 
-/// Returns the values of `endpoint`.
 fn endpoints() -> impl Iterator<Item = &'static str> + Clone {
     Endpoint::ALL.iter().map(|endpoint| endpoint.as_str())
 }
 
-/// Returns the values of `outcome`.
 fn outcomes() -> impl Iterator<Item = &'static str> + Clone {
     HoldOutcome::ALL
         .into_iter()

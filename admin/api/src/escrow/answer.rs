@@ -68,7 +68,6 @@ pub(super) struct EscrowResolved<'a> {
     intent: &'a str,
 }
 
-/// Returns the answer to a created escrow.
 pub(super) fn created(new: &NewEscrow<'_>, created: CreatedEscrow, intent: &str) -> Answer {
     let escrow = CreatedEscrowView {
         id: created.number,

@@ -69,7 +69,6 @@ pub(super) struct CreatedEscrowView<'a> {
     pub(super) created_at: String,
 }
 
-/// Returns the record of an escrow.
 pub(super) fn record(escrow: &Escrow) -> Result<EscrowView<'_>, Problem> {
     Ok(EscrowView {
         id: escrow.number,

@@ -188,7 +188,6 @@ impl SiblingView {
 }
 
 impl<'a> IntentDocument<'a> {
-    /// Returns the document in brief.
     pub(super) fn brief(record: &'a IntentRecord) -> Self {
         let group = record.escrow.filter(|_| excludes_others(record.kind));
         let StoredSpend {
@@ -222,7 +221,6 @@ impl<'a> IntentDocument<'a> {
         }
     }
 
-    /// Returns the whole document.
     pub(super) fn whole(record: &'a IntentRecord, links: &'a Links) -> Self {
         Self {
             xor_siblings: Some(&links.siblings),

@@ -84,7 +84,6 @@ impl<'a> OverviewHistory<'a> {
         top.collect()
     }
 
-    /// Returns every day.
     pub(super) fn days(&self) -> Vec<DayView> {
         let days = self.days.iter().map(|day| {
             let of = |agent: &str| day.agents.get(agent).copied().unwrap_or_default();

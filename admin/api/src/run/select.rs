@@ -10,7 +10,6 @@ use store::run::{Run, RunStatus};
 /// Status of runs that wait for approval.
 const PAUSED: &str = "paused";
 
-/// The filter of a list of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunFilter {
     All,

@@ -15,7 +15,6 @@ pub(crate) fn section() -> Section {
     Section::new("Spend", about, vec![spend()])
 }
 
-/// The intent of examples.
 const EXAMPLE_INTENT: &str = "int_01KAJ4M7Q8R5T6V9W0X1Y2Z3A4";
 
 fn refused_for(reason: Reason) -> Json {
@@ -52,7 +51,6 @@ pub(crate) fn of_other_wallet(doc: Doc) -> Doc {
     .example(refused_for(Reason::WalletClosed))
 }
 
-/// Returns the fields of a spend.
 pub(crate) fn fields(body: BodyDoc) -> BodyDoc {
     body.optional_or_null("currency", currency(), "One unit of account at par.")
         .optional_or_null(

@@ -24,7 +24,6 @@ const FIELDS: [&str; 7] = [
     "metadata",
 ];
 
-/// A request to spend.
 #[derive(Debug)]
 pub(crate) struct SpendRequest {
     pub(crate) agent: String,
@@ -135,7 +134,6 @@ impl StoredSpend {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SpendPlan {
-    /// Name of the plan.
     pub(super) plan: String,
     /// Agents a month.
     pub(super) agents: Option<u64>,

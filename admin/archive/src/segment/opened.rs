@@ -40,7 +40,6 @@ pub struct Segment {
     names: HashMap<String, usize>,
 }
 
-/// One entry of the segment.
 #[derive(Debug)]
 struct SegmentEntry {
     start: usize,

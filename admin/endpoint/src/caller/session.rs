@@ -13,7 +13,6 @@ use store::versions::AccountVersion;
 use subtle::ConstantTimeEq;
 use url::Url;
 
-/// Name of the session cookie.
 const COOKIE: &str = "tollgate_session";
 /// Header with the CSRF token, which only a page that can read our answers knows.
 const X_CSRF_TOKEN: &str = "x-csrf-token";

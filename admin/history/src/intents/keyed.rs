@@ -69,7 +69,6 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// Returns a segment that has intents with these ids.
     fn segment(ids: &[usize]) -> Arc<IntentsDescriptor> {
         let mut tails: Vec<String> = ids.iter().map(|n| id(*n).split_off(20)).collect();
         tails.sort_unstable();

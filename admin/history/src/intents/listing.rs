@@ -68,7 +68,6 @@ impl<'a> IntentListing<'a> {
         self.limit - self.records.len()
     }
 
-    /// Returns the number of archived intents.
     fn archived(&self) -> u64 {
         self.segments.last().map_or(0, |last| last.last)
     }

@@ -124,7 +124,6 @@ impl Trail<'_> {
     }
 }
 
-/// Returns whether a segment may have matching entries.
 pub(super) fn may_match(segment: &Descriptor, filter: EntryFilter<'_>) -> bool {
     segment.count(filter.agent, filter.kind) > 0 && segment.within(filter) != Some(false)
 }

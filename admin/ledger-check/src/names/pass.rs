@@ -148,7 +148,6 @@ impl Pass<'_> {
         .await
     }
 
-    /// Reads the lists of escrows.
     pub(crate) async fn read_escrow_lists(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = accounts.account_modes().map(|account_mode| {

@@ -75,7 +75,6 @@ impl Comparison {
         Self::TrailEscrow,
     ];
 
-    /// Returns the report of a mismatch.
     pub(crate) const fn report(self) -> MismatchWords {
         let (invariant, subject, records, matches) = match self {
             Self::IntentTransaction => (

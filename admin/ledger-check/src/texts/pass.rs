@@ -58,7 +58,6 @@ impl Pass<'_> {
         }
     }
 
-    /// Adds the text of an escrow.
     pub(crate) fn add_text_of_escrow(&mut self, account_mode: AccountMode, fields: &FieldValues) {
         let record = RecordFields(fields);
         let bytes = record.length("conditions");

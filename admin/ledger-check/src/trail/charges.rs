@@ -94,7 +94,6 @@ pub(super) struct Charges {
 /// A counter that differs from the trail: agent, field or run, and the fault.
 pub(super) type CounterMismatch = (String, String, String);
 
-/// Charge of one entry.
 struct EntryCharge<'a> {
     agent: &'a str,
     /// Time of the decision, in ms since 1970.

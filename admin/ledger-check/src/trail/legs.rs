@@ -31,7 +31,6 @@ pub(super) struct Leg {
 /// The key by which entry and transaction are matched: the type, and a name that is almost unique within it.
 pub(super) type LegKey = (TransactionType, String);
 
-/// Returns the key of a transaction.
 pub(super) fn key_of(transaction: &Transaction) -> LegKey {
     let intent = || transaction.intent.clone().unwrap_or_default();
     let counterparty = transaction.tail.counterparty.as_deref().unwrap_or_default();
@@ -65,7 +64,6 @@ pub(super) struct LegReader {
     agents: HashSet<String>,
 }
 
-/// The fields of an entry.
 pub(super) struct EntryFields<'a>(pub(super) &'a Entry);
 
 impl<'a> EntryFields<'a> {

@@ -58,7 +58,6 @@ impl Unmatched {
         }
     }
 
-    /// Adds transaction `number`.
     pub(super) fn transaction(&mut self, number: u64, transaction: Transaction) {
         let key = key_of(&transaction);
         if let Some(waiting) = self.legs.get_mut(&key)

@@ -15,7 +15,6 @@ use store::transit::Transit;
 use store::{StoreError, server_clock};
 
 impl Pass<'_> {
-    /// Reads the transit rows.
     pub(crate) async fn read_rows(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let buckets: BTreeSet<Bucket> = accounts

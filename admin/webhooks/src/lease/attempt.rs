@@ -43,7 +43,6 @@ pub(super) fn send_by(taken_at: Instant, timeout_ms: u64) -> Instant {
     taken_at + lease_life(timeout_ms).saturating_sub(needed)
 }
 
-/// The content of a delivery.
 #[derive(Debug, PartialEq, Eq)]
 enum DeliveryContent {
     Body(Bytes),

@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
-/// An account and an address.
 type AccountAddress = (String, SocketAddr);
 
 /// Permission for one attempt, until it is dropped.
@@ -16,7 +15,6 @@ pub(super) struct AddressPermit {
     _queued: Queued<AccountAddress>,
 }
 
-/// The limiters of all accounts.
 #[derive(Debug)]
 pub(super) struct AddressLimiter(KeyedLimiter<AccountAddress>);
 

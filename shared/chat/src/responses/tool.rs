@@ -31,7 +31,6 @@ pub(crate) fn all(
     Ok(found)
 }
 
-/// Reads a list of tools.
 fn list(endpoint: Endpoint, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     if scanner.peek() != Some(b'[') {
         // Some parsers read a lone object as an array of one.
@@ -67,7 +66,6 @@ enum Environment {
     Other,
 }
 
-/// Reads one tool.
 fn parse_tool(endpoint: Endpoint, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     if scanner.peek() != Some(b'{') {
         let is_absent = matches!(scanner.value()?, BodyValue::Null);

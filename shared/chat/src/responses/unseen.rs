@@ -67,7 +67,6 @@ impl Unseen {
         Self::at(format!("{outer}{}", self.path), self.why)
     }
 
-    /// Returns the error of the body.
     pub(crate) fn into_error(self) -> BodyError {
         BodyError::UnsupportedField {
             field: self.path.into_owned(),

@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, HashSet};
 pub(super) const MAX_MODELS: usize = 10_000;
 /// Longest text of a table, an overlay or an import, in bytes.
 pub(super) const MAX_TEXT_BYTES: usize = 32 * 1024 * 1024;
-/// Maximum number of aliases for tiers.
 const MAX_TIER_ALIASES: usize = 64;
 /// Allowed values of `bytes_per_token`: at 1, no text can have more tokens than are held.
 const BYTES_PER_TOKEN: std::ops::RangeInclusive<u64> = 1..=4;

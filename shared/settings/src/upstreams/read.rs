@@ -145,7 +145,6 @@ fn set(all: &mut Vec<UpstreamSection>, setting: &EnvSetting, upstream: &Table) -
     fill_from_env(slot, variable, value, |word| Value::String(word.to_owned()))
 }
 
-/// The section of one upstream.
 struct UpstreamSection {
     name: String,
     /// Values of all keys.

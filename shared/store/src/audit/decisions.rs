@@ -75,7 +75,6 @@ fn digits(seq: u64) -> Option<String> {
     Some(number.to_owned())
 }
 
-/// Returns the key part for `id`.
 pub(crate) fn key_part(id: &str) -> Option<&str> {
     split(id).map(|(start, _)| start)
 }

@@ -1,7 +1,6 @@
 //! Version of the list of blocked addresses, `<count>-<random>`. Each change increments the count. The random part
 //! distinguishes changes with the same count: a store that lost writes can count to the same number with another list.
 
-/// A version as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Version {
     text: Option<String>,

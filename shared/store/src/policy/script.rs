@@ -96,7 +96,6 @@ pub enum PolicyPrecondition {
 }
 
 impl PolicyPrecondition {
-    /// Returns the word for the script.
     fn word(&self) -> String {
         match self {
             Self::Anything => String::new(),

@@ -41,7 +41,6 @@ pub(crate) const INTENT_BUDGET: &str = include_str!("intent_budget.lua");
 pub(crate) const REFUSALS: &str = include_str!("refusals.lua");
 /// The record of a transfer or deposit; for a change.
 pub(crate) const IDEMPOTENCY: &str = include_str!("idempotency.lua");
-/// Checks whether an agent exists.
 pub(crate) const AGENT_EXISTS: &str = include_str!("agent_exists.lua");
 /// Sets and clears fields of a record.
 pub(crate) const FIELDS: &str = include_str!("fields.lua");

@@ -81,7 +81,6 @@ impl ScriptReply {
         Ok(pairs)
     }
 
-    /// Reads the rest.
     pub(crate) fn rest(&mut self) -> Vec<String> {
         self.words.by_ref().collect()
     }

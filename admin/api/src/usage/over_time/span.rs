@@ -7,7 +7,6 @@ use endpoint::{Problem, QueryParams, TimeRange};
 
 /// Milliseconds in an hour.
 const HOUR_MS: u64 = DAY_MS / 24;
-/// Default number of days of a span.
 pub(crate) const DAYS_DEFAULT: u64 = 30;
 /// Maximum number of days of a span by day.
 pub(crate) const DAYS_MAX: u64 = 400;

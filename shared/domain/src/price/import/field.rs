@@ -1,7 +1,6 @@
 //! The names of LiteLLM's price fields: `input_cost_per_token_above_272k_tokens_flex` consists of a kind of token, a
 //! long-context threshold and a service tier.
 
-/// A kind of token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TokenKind {
     Input,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Slots of a cluster.
 pub(in crate::connection) const SLOTS: u16 = 16_384;
 /// Marks a slot without a master.
 const NO_MASTER: u16 = u16::MAX;
@@ -161,7 +160,6 @@ impl<M: HasAddress + Clone> SlotMap<M> {
         self.masters.iter().find(|master| master.address() == address)
     }
 
-    /// Returns all masters.
     pub(super) fn masters(&self) -> &[M] {
         &self.masters
     }

@@ -23,7 +23,6 @@ script! {
 /// Last part of the id of a row that lists an escrow.
 const CREATED: &str = "created";
 
-/// Returns the row for a new escrow.
 pub(crate) fn row(number: Number, mode: Mode, (payer, payee): (&Party, &Party)) -> Transit {
     Transit {
         id: format!("escrow:{number}:{CREATED}"),
