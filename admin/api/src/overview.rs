@@ -23,11 +23,9 @@ use endpoint::doc::is;
 use endpoint::{Answer, Problem, QueryParams, Reply, operations, whole_number};
 use history::{OverviewHistory, TopAgent};
 use serde::Serialize;
-use store::Store;
 use store::account::counters::AccountCounters;
 use store::agent::survey::{AgentSummary, Survey};
 use store::audit::statistics::Day;
-use store::keys::Realm;
 use store::server_clock;
 use store::threshold::LimitUsage;
 use store::virtual_key::active_agents;
@@ -156,10 +154,11 @@ pub async fn get(call: Call) -> Answer {
     let days = days(&call.query(&["days"])?)?;
     let (store, realm) = (&call.state.store, call.realm());
     let _permit = call.state.large_lists.acquire(&call.caller.account).await?;
-    let before = tracked_now(store, &realm).await?;
-    let sealed = catch_up::catch_up(&call).await?;
     let at_ms = server_clock::now_ms(store).await?;
     let period = Period::at(at_ms);
+    let mut account = AccountCounters::read(store, &realm, period).await?;
+    let before = account.tracked;
+    let sealed = catch_up::catch_up(&call).await?;
     let first = period.day.saturating_sub(days - 1);
     let of_month = period.month_start();
     let read = Day::read(store, &realm, first.min(of_month), period.day).await?;
@@ -172,8 +171,7 @@ pub async fn get(call: Call) -> Answer {
         Mode::Test => Vec::new(),
     };
     let survey = Survey::read(store, &realm, period, spenders.chain(holders)).await?;
-    let mut account = AccountCounters::read(store, &realm, period).await?;
-    account.tracked = survey.tracked.unwrap_or(account.tracked);
+    account.tracked = survey.tracked.unwrap_or(before);
     let frozen = survey.frozen(store, &realm).await?;
     let without_wallet = ids(survey.without_wallet(store, &realm).await?);
     let tracked_limit = tracked_limit(&call)?;
@@ -211,11 +209,6 @@ pub async fn get(call: Call) -> Answer {
         without_wallet: without_wallet.into_iter().take(WITHOUT_WALLET_MAX).collect(),
         partial: survey.partial || !sealed,
     })
-}
-
-async fn tracked_now(store: &Store, realm: &Realm) -> Result<Nanos, Problem> {
-    let period = Period::at(server_clock::now_ms(store).await?);
-    Ok(AccountCounters::read(store, realm, period).await?.tracked)
 }
 
 /// Returns the ids of agents in their order.

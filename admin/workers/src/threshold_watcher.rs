@@ -19,10 +19,7 @@ use domain::threshold::{Threshold, Watched};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use store::account::counters::AccountCounters;
-use store::agent::survey::Survey;
 use store::audit::chain::Chain;
-use store::audit::statistics::Day;
 use store::keys::Realm;
 use store::read::Read;
 use store::threshold::LimitUsage;
@@ -177,11 +174,7 @@ async fn usages(
     let period = Period::at(at_ms);
     // Agents with neither wallet nor provider key are known from the statistics, which are updated by sealing.
     Chain::new(store, realm.clone()).seal_some(BATCHES_MAX).await?;
-    let spenders = Day::read(store, &realm, period.day, period.day).await?;
-    let spenders = spenders.into_iter().flat_map(|day| day.agents.into_keys());
-    let survey = Survey::read(store, &realm, period, spenders).await?;
-    let counters = AccountCounters::read(store, &realm, period).await?;
-    let usages = LimitUsage::reached(&survey, &counters, basis.tracked_limit);
+    let (survey, usages) = LimitUsage::read(store, &realm, period, basis.tracked_limit).await?;
     Ok((survey.agents.len(), usages))
 }
 

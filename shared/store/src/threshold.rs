@@ -5,6 +5,7 @@ pub mod notice;
 
 use crate::account::counters::AccountCounters;
 use crate::agent::survey::{AgentSummary, Survey};
+use crate::audit::statistics::Day;
 use crate::keys::Realm;
 use crate::policy::watched::WatchedLimits;
 use crate::{Store, StoreError};
@@ -31,6 +32,22 @@ pub struct LimitUsage {
 }
 
 impl LimitUsage {
+    /// Reads the agents of an account, and its limits of which a threshold is reached: see [`Self::reached`]. Agents
+    /// with neither wallet nor provider key are known once their calls of today are sealed.
+    pub async fn read(
+        store: &Store,
+        realm: &Realm,
+        period: Period,
+        tracked_limit: Option<Nanos>,
+    ) -> Result<(Survey, Vec<Self>), StoreError> {
+        let spenders = Day::read(store, realm, period.day, period.day).await?;
+        let spenders = spenders.into_iter().flat_map(|day| day.agents.into_keys());
+        let survey = Survey::read(store, realm, period, spenders).await?;
+        let account = AccountCounters::read(store, realm, period).await?;
+        let usages = Self::reached(&survey, &account, tracked_limit);
+        Ok((survey, usages))
+    }
+
     /// Returns the limits of an account of which a threshold is reached, the highest share first. `tracked_limit` is
     /// the plan's limit of tracked USD.
     pub fn reached(survey: &Survey, account: &AccountCounters, tracked_limit: Option<Nanos>) -> Vec<Self> {

@@ -57,8 +57,8 @@ pub struct Survey {
     pub rows: u64,
     /// True if some agents were not read.
     pub partial: bool,
-    /// The account's tracked spend of the month, open holds included, at the moment at which the agents were read.
-    /// `None` if they are more than `AGENTS_AT_ONE_MOMENT`: those are read one part after the other.
+    /// The account's tracked spend of the month, open holds included, at the moment at which the agents were read, or
+    /// the last part of them if they are more than `AGENTS_AT_ONE_MOMENT`. `None` without agents.
     pub tracked: Option<Nanos>,
 }
 
@@ -102,7 +102,7 @@ impl Survey {
         for ids in all.chunks(AGENTS_AT_ONE_MOMENT) {
             let (some, beside) = read_agents(store, realm, period, ids).await?;
             agents.extend(some);
-            tracked = Some(beside).filter(|_| all.len() <= AGENTS_AT_ONE_MOMENT);
+            tracked = Some(beside);
         }
         Ok(Self {
             agents,
