@@ -7,7 +7,7 @@ use domain::mode::Mode;
 use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::call::unsettled_holds::HoldState;
-use store::keys::{Realm, USER};
+use store::keys::{Bucket, Realm, USER};
 use store::record_fields::{FieldValues, RecordFields};
 
 /// An account, by its index in [`Accounts`], and a mode.
@@ -70,6 +70,17 @@ impl Accounts {
     /// Returns every account in both modes.
     pub(super) fn account_modes(&self) -> impl Iterator<Item = AccountMode> + use<> {
         (0..self.len()).flat_map(|account| Mode::ALL.map(|mode| AccountMode { account, mode }))
+    }
+
+    /// Returns every account in live mode.
+    pub(super) fn live(&self) -> impl Iterator<Item = AccountMode> + use<> {
+        let modes = self.account_modes();
+        modes.filter(|account_mode| account_mode.mode == Mode::Live)
+    }
+
+    /// Returns the buckets of all accounts.
+    pub(super) fn buckets(&self) -> BTreeSet<Bucket> {
+        self.realms.iter().map(Realm::bucket).collect()
     }
 
     /// Returns the name of an account and mode in comparisons.

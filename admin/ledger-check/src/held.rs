@@ -26,10 +26,7 @@ impl Pass<'_> {
     /// Checks the held amounts of every account with open holds.
     pub(super) async fn check_held(&mut self) -> Result<(), StoreError> {
         let accounts = self.accounts;
-        for account_mode in accounts
-            .account_modes()
-            .filter(|account_mode| account_mode.mode == Mode::Live)
-        {
+        for account_mode in accounts.live() {
             let owners = self.page(account_mode).owners.iter();
             let holding = owners.filter(|(_, owner)| {
                 owner.record.as_ref().is_some_and(|record| record.held != Some(0))

@@ -3,10 +3,8 @@
 use super::drive::{Job, drive};
 use super::pass::Pass;
 use super::violation::Invariant;
-use std::collections::BTreeSet;
 use store::call::reap::KEPT_LIFE;
 use store::call::unsettled_holds::HoldState;
-use store::keys::Bucket;
 use store::read::Read;
 use store::{StoreError, server_clock};
 
@@ -14,14 +12,11 @@ impl Pass<'_> {
     /// Checks that each entry of an index has its hold.
     pub(super) async fn read_hold_indexes(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
-        let buckets: BTreeSet<Bucket> = accounts
-            .account_modes()
-            .map(|account_mode| accounts.realm(account_mode).bucket())
-            .collect();
         let kept_since = server_clock::now_ms(store)
             .await?
             .saturating_sub(ms(KEPT_LIFE.as_millis()));
-        let indexes = buckets
+        let indexes = accounts
+            .buckets()
             .into_iter()
             .flat_map(|bucket| HoldState::ALL.map(|state| (bucket, state)));
         let jobs = indexes.map(|(bucket, state)| {

@@ -1,5 +1,7 @@
 //! Checks of a wallet: replays its transactions in the order of their numbers, and checks the lists that contain them.
 
+use store::keys::Realm;
+use store::read::Read;
 use store::transaction::{Transaction, TransactionType};
 
 /// Ascending numbers, reduced to their count and a hash.
@@ -37,6 +39,12 @@ pub(super) struct Replay {
     broken: bool,
     /// The numbers of all its transactions, and of those of each type.
     pub(super) lists: [Fold; 1 + TransactionType::ALL.len()],
+}
+
+/// Returns the read of the number of the last transaction.
+pub(super) fn seq_of(realm: &Realm) -> Read {
+    let field = format!("{}_txn_seq", realm.mode());
+    Read::field(realm.bucket(), realm.record(), &field)
 }
 
 /// Returns the index of a type among the lists by type.

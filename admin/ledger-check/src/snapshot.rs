@@ -6,10 +6,10 @@ use super::drive::{Job, drive, read_values};
 use super::kept_text::KeptText;
 use super::pass::Pass;
 use super::pending::PendingCheck;
-use super::replay::Replay;
+use super::replay::{Replay, seq_of};
 use super::violation::Invariant;
 use domain::mode::Mode;
-use store::keys::{Realm, USER, closed_holder};
+use store::keys::{USER, closed_holder};
 use store::read::Read;
 use store::record_fields::{FieldValues, RecordFields};
 use store::{StoreError, server_clock};
@@ -44,10 +44,7 @@ impl Pass<'_> {
     /// Reads the records of accounts, agents and wallets, and compares their counters.
     pub(super) async fn read_snapshots(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
-        let lives = accounts
-            .account_modes()
-            .filter(|account_mode| account_mode.mode == Mode::Live);
-        let jobs = lives.map(|account_mode| {
+        let jobs = accounts.live().map(|account_mode| {
             let realm = accounts.realm(account_mode);
             Job::new([Read::hash(realm.bucket(), realm.record())], account_mode)
         });
@@ -270,10 +267,7 @@ impl Pass<'_> {
     /// as possible.
     async fn check_months(&mut self) -> Result<(), StoreError> {
         let (accounts, month) = (self.accounts, self.today.month);
-        for account_mode in accounts
-            .account_modes()
-            .filter(|account_mode| account_mode.mode == Mode::Live)
-        {
+        for account_mode in accounts.live() {
             let agents = self
                 .page(account_mode)
                 .owners
@@ -334,12 +328,6 @@ impl Pass<'_> {
         self.add_inconclusive(Invariant::Counters, &[&key], reason);
         Ok(())
     }
-}
-
-/// Reads the number of the last transaction.
-fn seq_of(realm: &Realm) -> Read {
-    let field = format!("{}_txn_seq", realm.mode());
-    Read::field(realm.bucket(), realm.record(), &field)
 }
 
 /// Returns the difference and the fault if `values` differ: of the account the month's tracked USD and slots, then of

@@ -5,7 +5,7 @@ use super::counters::spends_differ;
 use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
 use super::reconcile::{Comparison, LIST, Side};
-use super::replay::{Fold, ListCheck, place_of};
+use super::replay::{Fold, ListCheck, place_of, seq_of};
 use super::texts::differs;
 use super::violation::Invariant;
 use domain::period::DAY_MS;
@@ -288,14 +288,6 @@ impl Pass<'_> {
 /// entries. Single transactions may be missing; a number far beyond the size is no number of a transaction.
 pub(super) fn last_to_read(last: u64, size: u64) -> u64 {
     last.min(size.saturating_add(MISSING_MAX))
-}
-
-fn seq_of(realm: &Realm) -> Read {
-    Read::field(
-        realm.bucket(),
-        realm.record(),
-        &format!("{}_txn_seq", realm.mode()),
-    )
 }
 
 fn transactions_of(

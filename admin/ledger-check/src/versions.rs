@@ -4,7 +4,6 @@ use super::book::AccountMode;
 use super::drive::{Job, drive};
 use super::pass::Pass;
 use super::violation::Invariant;
-use domain::mode::Mode;
 use store::StoreError;
 use store::connection::witness_of;
 use store::read::Read;
@@ -18,10 +17,7 @@ impl Pass<'_> {
         if !store.is_cluster() {
             return Ok(Vec::new());
         }
-        let lives = accounts
-            .account_modes()
-            .filter(|account_mode| account_mode.mode == Mode::Live);
-        let jobs = lives.map(|account_mode| {
+        let jobs = accounts.live().map(|account_mode| {
             let (bucket, id) = (
                 witness_of(accounts.realm(account_mode).bucket()),
                 accounts.id(account_mode),

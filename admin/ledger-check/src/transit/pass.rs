@@ -7,7 +7,7 @@ use crate::pass::Pass;
 use crate::reconcile::{Comparison, Side};
 use crate::violation::Invariant;
 use domain::mode::Mode;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use store::keys::{AccountKeys, Bucket};
 use store::read::Read;
 use store::transaction::{Transaction, TransactionType};
@@ -17,10 +17,7 @@ use store::{StoreError, server_clock};
 impl Pass<'_> {
     pub(crate) async fn read_rows(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
-        let buckets: BTreeSet<Bucket> = accounts
-            .account_modes()
-            .map(|account_mode| accounts.realm(account_mode).bucket())
-            .collect();
+        let buckets = accounts.buckets();
         let apart = if store.is_cluster() { CLOCKS_APART_MS } else { 0 };
         self.rows.from_ms = server_clock::now_ms(store).await?.saturating_sub(apart);
         let mut rows = Vec::new();
