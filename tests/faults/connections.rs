@@ -347,11 +347,11 @@ async fn outcomes(calls: Vec<JoinHandle<u16>>) -> (usize, usize) {
     (count(200), count(503))
 }
 
-/// Waits until `count` calls found no connection with the provider.
-async fn refused_here(edge: &Edge, count: usize) {
+/// Waits until [`MORE`] calls found no connection with the provider.
+async fn refused_here(edge: &Edge) {
     until("the calls decided", async || {
         let refused = metric(edge, "tollgate_proxy_upstream_failures_total{stage=\"local\"}");
-        refused == count as u64
+        refused == MORE as u64
     })
     .await;
 }
@@ -371,7 +371,7 @@ async fn calls_beyond_the_descriptors_for_the_provider_are_503() {
     }
     fixture.upstream.wait_for(CALLERS, SOON).await;
     calls.extend(calls_at_once(&edge, &others[1], MORE, false));
-    refused_here(&edge, MORE).await;
+    refused_here(&edge).await;
     fixture.upstream.set(|_| answer());
     gate.notify_waiters();
     assert_eq!(outcomes(calls).await, (CALLERS, MORE));
@@ -411,7 +411,7 @@ async fn slow_calls_of_one_account_leave_descriptors_for_those_of_another() {
     let mut calls = calls_at_once(&edge, &fixture.key, PART, true);
     fixture.upstream.wait_for(PART, SOON).await;
     calls.extend(calls_at_once(&edge, &fixture.key, MORE, false));
-    refused_here(&edge, MORE).await;
+    refused_here(&edge).await;
     fixture.upstream.set(|_| answer());
     assert_eq!(
         outcomes(calls_at_once(&edge, &other, PART, true)).await,

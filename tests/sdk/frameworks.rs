@@ -89,7 +89,7 @@ async fn langchain_works() {
     let mut calls = hide_streamed_chat_usage(calls);
     let [answers, denied] = embeddings("langchain", failures.denied);
     calls.extend([answers.without_usage(), denied]);
-    prove(Sdk::python_frameworks("frameworks.py"), calls).await;
+    prove(Sdk::python_frameworks(), calls).await;
 }
 
 #[tokio::test]
@@ -108,11 +108,7 @@ async fn the_agents_sdk_works() {
     // As one calls the Responses API without the provider's storage: `ModelSettings(store=False)`.
     calls.extend(texts(UNSTORED, Api::Responses, &failures));
     calls.extend(turns(UNSTORED, Api::Responses));
-    prove(
-        Sdk::python_frameworks("frameworks.py"),
-        hide_streamed_chat_usage(calls),
-    )
-    .await;
+    prove(Sdk::python_frameworks(), hide_streamed_chat_usage(calls)).await;
 }
 
 /// LiteLLM's exceptions show the status and the sentence, and mostly no code.
@@ -133,7 +129,7 @@ async fn litellm_works() {
     calls.extend(texts("litellm", Api::Responses, &responses));
     calls.extend(reasoning("litellm"));
     calls.extend(embeddings("litellm", responses.denied));
-    prove(Sdk::python_frameworks("frameworks.py"), calls).await;
+    prove(Sdk::python_frameworks(), calls).await;
 }
 
 #[tokio::test]
@@ -150,7 +146,7 @@ async fn pydantic_ai_works() {
         calls.extend(turns("pydantic-ai", api));
     }
     calls.extend(embeddings("pydantic-ai", failures.denied));
-    prove(Sdk::python_frameworks("frameworks.py"), calls).await;
+    prove(Sdk::python_frameworks(), calls).await;
 }
 
 #[tokio::test]

@@ -58,12 +58,12 @@ impl Sdk {
         )
     }
 
-    /// A script for the Python frameworks, which are in `target/frameworks-python`.
-    pub fn python_frameworks(name: &str) -> Self {
+    /// The script for the Python frameworks, which are in `target/frameworks-python`.
+    pub fn python_frameworks() -> Self {
         let scratch = env!("CARGO_TARGET_TMPDIR");
         Self::of_python(
             &python_packages(scratch, "frameworks-python", &PYTHON_FRAMEWORKS),
-            name,
+            "frameworks.py",
         )
     }
 

@@ -62,12 +62,12 @@ impl KnownEnd {
     ///
     /// # Errors
     /// [`Broken`] with a sentence about the note.
-    pub fn from_note(source: Source, note: &str, key: PublicKey, origin: &str) -> Result<Self, Broken> {
+    pub fn from_note(note: &str, key: PublicKey, origin: &str) -> Result<Self, Broken> {
         let Checkpoint {
             size, hash, later, ..
-        } = key.verify(note, origin).map_err(|why| bad(source, why))?;
+        } = key.verify(note, origin).map_err(bad)?;
         Ok(Self {
-            source,
+            source: Source::Note,
             size,
             hash,
             later,
@@ -251,9 +251,9 @@ impl Compared {
     }
 }
 
-fn bad(source: Source, why: BadNote) -> Broken {
+fn bad(why: BadNote) -> Broken {
     Broken {
         seq: None,
-        problem: format!("{} is invalid: {why}.", source.name()),
+        problem: format!("{} is invalid: {why}.", Source::Note.name()),
     }
 }

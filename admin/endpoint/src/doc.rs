@@ -255,10 +255,12 @@ impl Doc {
         self
     }
 
-    /// Adds an optional field to the last page answer.
-    pub fn page_field(mut self, name: &'static str, schema: Json, description: &'static str) -> Self {
+    /// Adds `partial` to the last page answer.
+    pub fn partial(mut self, description: &'static str) -> Self {
         if let Some(given) = self.responses.last_mut() {
-            given.fields.push(Field::optional(name, schema, description));
+            given
+                .fields
+                .push(Field::optional("partial", field::flag(), description));
         }
         self
     }

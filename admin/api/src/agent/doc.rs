@@ -1,7 +1,7 @@
 //! OpenAPI documentation of agents.
 
 use super::{AgentAnswer, AgentView, DESCRIPTION_MAX, NAME_MAX, TYPE_DEFAULT, TYPE_MAX};
-use endpoint::doc::field::{agent_id, flag, is, limit, line, lines, string};
+use endpoint::doc::field::{agent_id, is, limit, line, lines, string};
 use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::{Code, Success};
 
@@ -45,11 +45,7 @@ fn list() -> Doc {
         )
         .query("status", is("AgentState"), "Those in this state.")
         .lists::<AgentView<'_>>("agents", "A page of agents, the newest first.")
-        .page_field(
-            "partial",
-            flag(),
-            "Only in a search: whether some agents were not searched.",
-        )
+        .partial("Only in a search: whether some agents were not searched.")
 }
 
 fn get() -> Doc {

@@ -3,7 +3,6 @@
 use super::filter::FILTERS;
 use super::view::{COLUMNS, CallView};
 use crate::spreadsheet;
-use endpoint::doc::field::flag;
 use endpoint::doc::{Doc, Section};
 use endpoint::problem::Code;
 
@@ -27,7 +26,7 @@ fn list() -> Doc {
     filtered(doc)
         .description("Read from the audit trail: at most 2,000 records of it for a page, so that with a filter that few calls pass a page can be short, or empty, and still have a `nextCursor`.")
         .lists::<CallView<'_>>("calls", "A page of calls, the last recorded first.")
-        .page_field("partial", flag(), PARTIAL)
+        .partial(PARTIAL)
 }
 
 fn export() -> Doc {

@@ -18,7 +18,7 @@ fn list() -> Doc {
         .description("Read from the audit trail: at most 1,000 deposits for a page, so that with `state` it can be short, or empty, and still have a `nextCursor`.")
         .query("state", is("DepositWord"), "Those in this state.")
         .lists::<DepositView<'_>>("deposits", "A page of deposits, the newest first.")
-        .page_field("partial", flag(), partial)
+        .partial(partial)
 }
 
 /// Example of a reference for the documents.

@@ -154,11 +154,7 @@ fn list() -> Doc {
     .query("walletId", wallet_of_path(), "Those whose payer or payee is this wallet.")
     .description("With a filter at most 1,000 escrows are read for a page, so that it can be short, or empty, and still have a `nextCursor`.")
     .lists::<EscrowView<'_>>("escrows", "A page of escrows, the newest first.")
-    .page_field(
-        "partial",
-        flag(),
-        "Only with a filter: whether there are escrows that were not read; `total` does not count them.",
-    )
+    .partial("Only with a filter: whether there are escrows that were not read; `total` does not count them.")
 }
 
 fn get() -> Doc {

@@ -3,7 +3,7 @@
 use super::document::IntentDocument;
 use super::{INDEXED, IntentAnswer, IntentDenied, REASON_MAX};
 use crate::spend::{SpendSettled, decided, of_other_wallet};
-use endpoint::doc::field::{flag, is, lines, run_id, time, words};
+use endpoint::doc::field::{is, lines, run_id, time, words};
 use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::problem::Code;
 
@@ -35,11 +35,7 @@ fn list() -> Doc {
         .query("from", time(), "Those made from this moment on.")
         .query("to", time(), "Those made before this moment.")
         .lists::<IntentDocument<'_>>("intents", "A page of intents in brief, the newest first.")
-        .page_field(
-            "partial",
-            flag(),
-            "Only with `runId`, `from` or `to`, or two of `agentId`, `kind` and `state`: whether there are intents that were not read; `total` does not count them.",
-        )
+        .partial("Only with `runId`, `from` or `to`, or two of `agentId`, `kind` and `state`: whether there are intents that were not read; `total` does not count them.")
 }
 
 fn get() -> Doc {

@@ -1,7 +1,7 @@
 //! OpenAPI documentation of runs.
 
 use super::{RunAnswer, RunView};
-use endpoint::doc::field::{agent_id, flag, run_id, words};
+use endpoint::doc::field::{agent_id, run_id, words};
 use endpoint::doc::{BodyDoc, Doc, Section};
 use endpoint::problem::Code;
 
@@ -21,11 +21,7 @@ fn list() -> Doc {
             "Those of this status; `paused` ones wait for approval.",
         )
         .lists::<RunView<'_>>("runs", "A page of runs, last seen first.")
-        .page_field(
-            "partial",
-            flag(),
-            "Only with `status` other than `paused`: whether some runs were not scanned; `total` does not count them.",
-        )
+        .partial("Only with `status` other than `paused`: whether some runs were not scanned; `total` does not count them.")
         .errors(&[Code::NotFound])
 }
 

@@ -2,7 +2,7 @@
 
 use super::ThresholdView;
 use domain::threshold::Threshold;
-use endpoint::doc::field::{flag, is, words};
+use endpoint::doc::field::{is, words};
 use endpoint::doc::{Doc, Section};
 
 pub(crate) fn section() -> Section {
@@ -12,6 +12,6 @@ pub(crate) fn section() -> Section {
         .query("threshold", words(Threshold::ALL.map(Threshold::as_str)).with("x-default", "50"), "Limits that have reached this percentage.")
         .query("cap", is("WatchedLimit"), "Those of this limit.")
         .lists::<ThresholdView<'_>>("thresholds", "A page of standings, the highest share first.")
-        .page_field("partial", flag(), "Whether there are more agents than the 5,000 that were read, or spends that are not sealed yet.");
+        .partial("Whether there are more agents than the 5,000 that were read, or spends that are not sealed yet.");
     Section::new("Thresholds", about, vec![list])
 }

@@ -92,12 +92,7 @@ impl VerifyArgs {
             .add_archived(&context.settings, &self.trail_args, key)
             .await;
         if let Some(note) = self.checkpoint.as_deref().map(note_of).transpose()? {
-            against.add(KnownEnd::from_note(
-                Source::Note,
-                &note,
-                key,
-                &self.trail_args.origin(),
-            ));
+            against.add(KnownEnd::from_note(&note, key, &self.trail_args.origin()));
         }
         let every = every(&context.settings);
         let Against {
@@ -215,12 +210,7 @@ impl VerifyArgs {
             },
         };
         let mut against = Against::default();
-        against.add(KnownEnd::from_note(
-            Source::Note,
-            note,
-            key,
-            &self.trail_args.origin(),
-        ));
+        against.add(KnownEnd::from_note(note, key, &self.trail_args.origin()));
         Ok(against)
     }
 

@@ -190,11 +190,11 @@ impl UpstreamSection {
             models: self.models()?,
             timeout_ms: self.number("timeout_ms", MILLISECONDS)?,
             // A caller who waits longer for a whole answer waits as long for the head of a stream.
-            stream_first_byte_ms: match self.own_number("stream_first_byte_ms", MILLISECONDS)? {
-                None => self.own_number("timeout_ms", MILLISECONDS)?,
+            stream_first_byte_ms: match self.own_milliseconds("stream_first_byte_ms")? {
+                None => self.own_milliseconds("timeout_ms")?,
                 own => own,
             },
-            stream_idle_ms: self.own_number("stream_idle_ms", MILLISECONDS)?,
+            stream_idle_ms: self.own_milliseconds("stream_idle_ms")?,
             ca_file: PathBuf::from(self.text("ca_file")),
             key_prefix: self.key_prefix()?,
             price_prefix: self.prefix("price_prefix")?,
@@ -282,9 +282,9 @@ impl UpstreamSection {
     }
 
     /// `None` if it is not set.
-    fn own_number(&self, key: &str, bounds: &RangeInclusive<i64>) -> Result<Option<u64>, BadSettings> {
+    fn own_milliseconds(&self, key: &str) -> Result<Option<u64>, BadSettings> {
         let is_own = self.own.contains(key);
-        is_own.then(|| self.number(key, bounds)).transpose()
+        is_own.then(|| self.number(key, MILLISECONDS)).transpose()
     }
 
     fn number(&self, key: &str, bounds: &RangeInclusive<i64>) -> Result<u64, BadSettings> {

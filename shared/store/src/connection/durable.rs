@@ -268,7 +268,7 @@ impl ConfirmedWrites {
                 let offer = offer.marked(followed.as_deref());
                 if offer.replicas > 0 {
                     let mut mark = Pipeline::new();
-                    mark.add_command(followed_mark(&offer.run_id, REPLICA_EXPECTED));
+                    mark.add_command(followed_mark(&offer.run_id));
                     connection.send(&mark).await?;
                 }
                 offer

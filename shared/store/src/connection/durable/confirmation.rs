@@ -1,5 +1,6 @@
 //! Confirmation of a change by a server: the commands that wait for it, and the replies that confirm it.
 
+use super::REPLICA_EXPECTED;
 use crate::StoreError;
 use crate::durability::{ALWAYS, Disk, DurabilityStatus, Offer, is_always};
 use crate::keys::FOLLOWED;
@@ -114,13 +115,13 @@ pub(super) fn followed_query() -> Cmd {
     query
 }
 
-/// Returns the command that makes or renews that mark, which lasts for `within`.
-pub(super) fn followed_mark(run_id: &str, within: Duration) -> Cmd {
+/// Returns the command that makes or renews that mark, which lasts for [`REPLICA_EXPECTED`].
+pub(super) fn followed_mark(run_id: &str) -> Cmd {
     let mut mark = redis::cmd("SET");
     mark.arg(FOLLOWED)
         .arg(run_id)
         .arg("PX")
-        .arg(within.as_millis().to_string());
+        .arg(REPLICA_EXPECTED.as_millis().to_string());
     mark
 }
 

@@ -1,6 +1,5 @@
 //! The durability that the servers offer, as an operator sees it.
 
-use super::REPLICA_EXPECTED;
 use super::confirmation::{config_of_server, followed_mark, nodes_query, offer_queries};
 use crate::connection::cluster::replicas_listed;
 use crate::connection::scan::Node;
@@ -50,8 +49,7 @@ impl Store {
     pub async fn mark_followed(&self, offers: &[Offer]) -> Result<(), StoreError> {
         match offers {
             [offer] if offer.replicas > 0 && !self.is_cluster() => {
-                self.command(&followed_mark(&offer.run_id, REPLICA_EXPECTED))
-                    .await
+                self.command(&followed_mark(&offer.run_id)).await
             }
             _ => Ok(()),
         }
