@@ -82,6 +82,19 @@ enum Command {
 /// The operator's commands on the store.
 #[derive(Debug, Subcommand)]
 enum Operate {
+    #[command(flatten)]
+    OnLedger(OnLedger),
+    /// Check that everything in the ledger is consistent
+    #[command(subcommand)]
+    Ledger(ledger::LedgerCommand),
+    /// Verify and export the audit trail, show the key of its checkpoints
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+}
+
+/// The commands that open a store with a ledger before anything else.
+#[derive(Debug, Subcommand)]
+enum OnLedger {
     /// Create accounts, list them, change their plans
     #[command(subcommand)]
     Account(account::AccountCommand),
@@ -117,12 +130,6 @@ enum Operate {
     /// Show why a call was allowed or denied, and what it was charged
     #[command(subcommand)]
     Decision(decision::DecisionCommand),
-    /// Check that everything in the ledger is consistent
-    #[command(subcommand)]
-    Ledger(ledger::LedgerCommand),
-    /// Verify and export the audit trail, show the key of its checkpoints
-    #[command(subcommand)]
-    Audit(audit::AuditCommand),
 }
 
 /// Returns the whole command line: for parsing, completion and documentation.
@@ -193,28 +200,31 @@ async fn operate(
     settings: settings::Settings,
     kind: CommandKind,
 ) -> Result<Report, CommandFailure> {
-    let open = |settings| CommandContext::open(settings, kind);
-    match command {
-        // The only command that works on a store without a ledger.
-        Operate::Store(store::StoreCommand::Init) => store::init(&settings).await,
+    let command = match command {
         // An export can be verified without a store.
-        Operate::Audit(command) => command.run(settings, kind).await,
-        Operate::Ledger(command) => command
-            .run(settings, kind)
-            .await
-            .map_err(CommandFailure::of_check),
-        Operate::Account(command) => command.run(&open(settings).await?).await,
-        Operate::User(command) => command.run(&open(settings).await?).await,
-        Operate::ApiKey(command) => command.run(&open(settings).await?).await,
-        Operate::Ip(command) => command.run(&open(settings).await?).await,
-        Operate::Agent(command) => command.run(&open(settings).await?).await,
-        Operate::Deposit(command) => command.run(&open(settings).await?).await,
-        Operate::Keys(command) => command.run(&open(settings).await?).await,
-        Operate::Prices(command) => command.run(&open(settings).await?).await,
-        Operate::Store(command) => command.run(&open(settings).await?).await,
-        Operate::Escrow(command) => command.run(&open(settings).await?).await,
-        Operate::Holds(command) => command.run(&open(settings).await?).await,
-        Operate::Decision(command) => command.run(&open(settings).await?).await,
+        Operate::Audit(command) => return command.run(settings, kind).await,
+        Operate::Ledger(command) => {
+            let checked = command.run(settings, kind).await;
+            return checked.map_err(CommandFailure::of_check);
+        }
+        // The only command that works on a store without a ledger.
+        Operate::OnLedger(OnLedger::Store(store::StoreCommand::Init)) => return store::init(&settings).await,
+        Operate::OnLedger(command) => command,
+    };
+    let context = &CommandContext::open(settings, kind).await?;
+    match command {
+        OnLedger::Account(command) => command.run(context).await,
+        OnLedger::User(command) => command.run(context).await,
+        OnLedger::ApiKey(command) => command.run(context).await,
+        OnLedger::Ip(command) => command.run(context).await,
+        OnLedger::Agent(command) => command.run(context).await,
+        OnLedger::Deposit(command) => command.run(context).await,
+        OnLedger::Keys(command) => command.run(context).await,
+        OnLedger::Prices(command) => command.run(context).await,
+        OnLedger::Store(command) => command.run(context).await,
+        OnLedger::Escrow(command) => command.run(context).await,
+        OnLedger::Holds(command) => command.run(context).await,
+        OnLedger::Decision(command) => command.run(context).await,
     }
 }
 
