@@ -3,7 +3,6 @@
 use super::fixture::{Fixture, SOON, estimated_body, open_cap};
 use harness::{Caller, Cli, RawClient, Redis, Reply, eventually, until};
 use serde_json::json;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
@@ -11,14 +10,6 @@ const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 fn operate(redis: &Redis, what: &str, range: &str) {
     let done = Cli::new(ADMIN, redis.url()).json(&["ip", what, range]);
     assert_eq!(done["changed"], json!(true), "{what} {range}: {done}");
-}
-
-/// A caller whose connections come from this address of the machine.
-fn local(caller: &Caller, address: &str) -> Caller {
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .local_address(address.parse::<IpAddr>().unwrap());
-    caller.clone().with_client(client.build().unwrap())
 }
 
 /// Asserts a refusal in OpenAI's shape, without anything about a decision.
@@ -48,15 +39,15 @@ async fn blocked_before_key_body_path_and_method() {
     let fixture = Fixture::alone().await;
     let actor = fixture.actor("enterprise", open_cap()).await;
     let (here, there) = (
-        local(&actor.caller, "127.0.0.1"),
-        local(&actor.caller, "127.0.0.2"),
+        actor.caller.clone().at_address("127.0.0.1"),
+        actor.caller.clone().at_address("127.0.0.2"),
     );
     assert_eq!(there.chat(estimated_body(1)).await.status, 200);
     operate(&fixture.redis, "block", "127.0.0.2");
     until_status(&there, &[], 403).await;
     let arrived = fixture.upstream.arrived();
     for key in [actor.key.as_str(), "", "vk_live_short", "sk-x"] {
-        let there = local(&fixture.edge.caller(key), "127.0.0.2");
+        let there = fixture.edge.caller(key).at_address("127.0.0.2");
         // The edge ignores the caller's own `X-Forwarded-For`.
         let spoofed = [("x-forwarded-for", "127.0.0.1")];
         blocked(&there.chat_with(&spoofed, estimated_body(1)).await);
@@ -151,7 +142,7 @@ async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_i
     let fixture = Fixture::on(Arc::clone(&redis), |options| options).await;
     let actor = fixture.actor("enterprise", open_cap()).await;
     operate(&redis, "block", "127.0.0.2");
-    let there = local(&actor.caller, "127.0.0.2");
+    let there = actor.caller.clone().at_address("127.0.0.2");
     until_status(&there, &[], 403).await;
     redis.stop();
     eventually("not ready", SOON, async || {
@@ -180,10 +171,10 @@ async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_i
     }
     assert_eq!(late.ops("/readyz").unwrap().0, 503);
     redis.restart();
-    let there = local(&late.caller(&actor.key), "127.0.0.2");
+    let there = late.caller(&actor.key).at_address("127.0.0.2");
     until_status(&there, &[], 403).await;
     until("a call", async || {
-        let caller = local(&late.caller(&actor.key), "127.0.0.1");
+        let caller = late.caller(&actor.key).at_address("127.0.0.1");
         caller.chat(estimated_body(1)).await.status == 200
     })
     .await;

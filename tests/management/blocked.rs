@@ -52,22 +52,14 @@ async fn until_status(caller: &Caller, address: &str, status: u16) {
     .await;
 }
 
-/// A caller that connects from this loopback address.
-fn local(fixture: &Fixture, key: &str, address: &str) -> Caller {
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .local_address(address.parse::<std::net::IpAddr>().unwrap());
-    fixture.admin.caller(key).with_client(client.build().unwrap())
-}
-
 #[tokio::test]
 async fn nothing_at_all_is_served_to_a_blocked_address() {
     let fixture = Fixture::start().await;
     let account = fixture.seed.account("enterprise").await;
     let key = account.issue(Mode::Live, FULL, &[], None).await;
     let (here, there) = (
-        local(&fixture, &key.secret, "127.0.0.1"),
-        local(&fixture, &key.secret, "127.0.0.2"),
+        fixture.admin.caller(&key.secret).at_address("127.0.0.1"),
+        fixture.admin.caller(&key.secret).at_address("127.0.0.2"),
     );
     success(&there.get("/v1/agents").await, 200);
     let listed = block(&cli(&fixture), "127.0.0.2");
@@ -75,7 +67,7 @@ async fn nothing_at_all_is_served_to_a_blocked_address() {
     until("a refusal", async || there.get("/v1/agents").await.status == 403).await;
     // The block comes before all checks of the key, whatever the forwarding headers say.
     for secret in ["", "svc_live_short", "vk_live_x", &key.secret] {
-        let there = local(&fixture, secret, "127.0.0.2");
+        let there = fixture.admin.caller(secret).at_address("127.0.0.2");
         for (method, path) in PATHS {
             let headers = [("x-forwarded-for", "127.0.0.1"), ("forwarded", "for=127.0.0.1")];
             let reply = there.send(method, path, &headers, "").await;

@@ -36,13 +36,8 @@ management_requests_per_minute = 0
 const HEADERS: [&str; 3] = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
 
 /// A server with these plans.
-async fn limited() -> (Fixture, tempfile::TempDir) {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("plans.toml");
-    std::fs::write(&file, PLANS).unwrap();
-    let path = file.display().to_string();
-    let fixture = Fixture::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
-    (fixture, dir)
+async fn limited() -> (Fixture, tempfile::NamedTempFile) {
+    Fixture::with_plans(PLANS, |options| options).await
 }
 
 async fn account_with_caller(fixture: &Fixture, plan: &str, mode: Mode) -> (SeedAccount, SeedApiKey, Caller) {
@@ -94,7 +89,7 @@ async fn requests(fixture: &Fixture, account: &SeedAccount, key: &SeedApiKey, ra
 
 #[tokio::test]
 async fn each_key_has_each_rate_and_both_bases_share_it() {
-    let (fixture, _dir) = limited().await;
+    let (fixture, _plans) = limited().await;
     let (account, _, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     for (base, left) in [("/v1", 4), ("/api/v1", 3), ("/v1", 2)] {
         let reply = caller.get(&format!("{base}/agents")).await;
@@ -122,7 +117,7 @@ async fn each_key_has_each_rate_and_both_bases_share_it() {
 
 #[tokio::test]
 async fn refused_requests_count_and_say_so() {
-    let (fixture, _dir) = limited().await;
+    let (fixture, _plans) = limited().await;
     let account = fixture.seed.account("builder").await;
     let key = account.issue(Mode::Live, &[Permission::Read], &[], None).await;
     let caller = fixture.admin.caller(&key.secret);
@@ -147,7 +142,7 @@ async fn refused_requests_count_and_say_so() {
 
 #[tokio::test]
 async fn a_request_too_many_does_nothing_and_the_wait_is_true() {
-    let (fixture, _dir) = limited().await;
+    let (fixture, _plans) = limited().await;
     let (account, key, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     for _ in 0..5 {
         success(&caller.get("/v1/agents").await, 200);
@@ -179,7 +174,7 @@ async fn a_request_too_many_does_nothing_and_the_wait_is_true() {
 
 #[tokio::test]
 async fn the_window_opens_at_the_first_request_and_keeps_its_length() {
-    let (fixture, _dir) = limited().await;
+    let (fixture, _plans) = limited().await;
     let (account, key, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     let name = account.keys.management_rate(Rate::PerDay, &key.id);
     success(&caller.get("/v1/audit").await, 200);
@@ -200,7 +195,7 @@ async fn the_window_opens_at_the_first_request_and_keeps_its_length() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exactly_as_many_as_the_plan_allows_pass_at_once() {
-    let (fixture, _dir) = limited().await;
+    let (fixture, _plans) = limited().await;
     for _ in 0..3 {
         let (account, key, caller) = account_with_caller(&fixture, "crowd", Mode::Live).await;
         let tasks = (0..64).map(|_| {
@@ -223,7 +218,7 @@ async fn exactly_as_many_as_the_plan_allows_pass_at_once() {
 
 #[tokio::test]
 async fn a_change_of_plan_binds_the_next_request() {
-    let (fixture, _dir) = limited().await;
+    let (fixture, _plans) = limited().await;
     let (account, _, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     for _ in 0..5 {
         success(&caller.get("/v1/agents").await, 200);
@@ -247,7 +242,7 @@ async fn a_change_of_plan_binds_the_next_request() {
 
 #[tokio::test]
 async fn no_plan_counts_test_mode_and_an_unlimited_one_counts_nothing() {
-    let (fixture, _dir) = limited().await;
+    let (fixture, _plans) = limited().await;
     for (plan, mode) in [
         ("enterprise", Mode::Live),
         ("free", Mode::Test),
@@ -273,7 +268,7 @@ async fn no_plan_counts_test_mode_and_an_unlimited_one_counts_nothing() {
 
 #[tokio::test]
 async fn keys_that_may_not_come_in_are_not_counted() {
-    let (fixture, _dir) = limited().await;
+    let (fixture, _plans) = limited().await;
     let (account, revoked, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     let scope = Scope {
         account: &account.id,
@@ -323,7 +318,7 @@ async fn keys_that_may_not_come_in_are_not_counted() {
 
 #[tokio::test]
 async fn requests_that_cannot_be_counted_are_refused() {
-    let (fixture, _dir) = limited().await;
+    let (fixture, _plans) = limited().await;
     let (account, key, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     let name = account.keys.management_rate(Rate::PerMinute, &key.id);
     let _: u64 = fixture.redis.command(&["RPUSH", &name, "no number"]);
@@ -337,7 +332,7 @@ async fn requests_that_cannot_be_counted_are_refused() {
 
 #[tokio::test]
 async fn a_full_store_still_counts() {
-    let (fixture, _dir) = limited().await;
+    let (fixture, _plans) = limited().await;
     let (account, key, caller) = account_with_caller(&fixture, "free", Mode::Live).await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     fixture
@@ -351,7 +346,7 @@ async fn a_full_store_still_counts() {
 
 #[tokio::test]
 async fn a_counted_request_costs_one_script_and_an_uncounted_one_none() {
-    let (fixture, _dir) = limited().await;
+    let (fixture, _plans) = limited().await;
     let (_, _, counted) = account_with_caller(&fixture, "builder", Mode::Live).await;
     let (_, _, free) = account_with_caller(&fixture, "enterprise", Mode::Live).await;
     // The first request of each caller loads the script and records the minute.
@@ -374,7 +369,7 @@ async fn a_counted_request_costs_one_script_and_an_uncounted_one_none() {
 
 #[tokio::test]
 async fn when_a_key_was_used_is_listed() {
-    let (fixture, _dir) = limited().await;
+    let (fixture, _plans) = limited().await;
     let cli = Cli::new(BINARY, fixture.redis.url());
     for mode in [Mode::Live, Mode::Test] {
         let (account, _, caller) = account_with_caller(&fixture, "free", mode).await;

@@ -128,17 +128,9 @@ impl ReplyHead {
 }
 
 /// A server behind a proxy, with one blocked address.
-async fn start() -> (Fixture, tempfile::TempDir) {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("plans.toml");
-    std::fs::write(&file, PLANS).unwrap();
-    let path = file.display().to_string();
-    let options = |options: AdminOptions| {
-        options
-            .env("TOLLGATE_PLANS__FILE", path)
-            .env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8")
-    };
-    let fixture = Fixture::start_with(options).await;
+async fn start() -> (Fixture, tempfile::NamedTempFile) {
+    let options = |options: AdminOptions| options.env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8");
+    let (fixture, plans) = Fixture::with_plans(PLANS, options).await;
     let _ = Cli::new(crate::fixture::BINARY, fixture.redis.url()).json(&["ip", "block", BLOCKED]);
     until("the list in force", async || {
         let headers = [("x-forwarded-for", BLOCKED)];
@@ -146,12 +138,12 @@ async fn start() -> (Fixture, tempfile::TempDir) {
         reply.status == 403
     })
     .await;
-    (fixture, dir)
+    (fixture, plans)
 }
 
 #[tokio::test]
 async fn the_first_flaw_in_the_documented_order_answers() {
-    let (fixture, _dir) = start().await;
+    let (fixture, _plans) = start().await;
     let mut account = fixture.seed.account("free").await;
     for set in 1..1 << FLAWS.len() {
         // An account can have 1,000 keys.

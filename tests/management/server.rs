@@ -264,11 +264,7 @@ async fn problem_of_chunks(mut client: RawClient, key: &str, body: &str) {
 
 #[tokio::test]
 async fn plans_are_reloaded_and_bad_ones_are_not() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("plans.toml");
-    std::fs::write(&file, "[free]\ncustom_agents = 1\n").unwrap();
-    let path = file.display().to_string();
-    let fixture = Fixture::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
+    let (fixture, file) = Fixture::with_plans("[free]\ncustom_agents = 1\n", |options| options).await;
     let (_, caller) = fixture.account("free").await;
     let create = async || caller.post("/v1/agents", json!({ "name": "a" })).await;
     success(&create().await, 200);

@@ -201,11 +201,7 @@ async fn the_plan_limits_active_keys_of_the_whole_account() {
 
 #[tokio::test]
 async fn a_plan_without_a_next_one_has_no_way_up() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("plans.toml");
-    std::fs::write(&file, "[only]\nactive_virtual_keys = 0\n").unwrap();
-    let path = file.display().to_string();
-    let fixture = Fixture::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
+    let (fixture, _plans) = Fixture::with_plans("[only]\nactive_virtual_keys = 0\n", |options| options).await;
     let (_, caller) = fixture.account("only").await;
     let reply = caller.post("/v1/agents/a/virtual-keys", json!({})).await;
     let body = reply.json();

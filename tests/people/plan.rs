@@ -183,11 +183,8 @@ async fn webhooks_are_in_the_dashboard_of_some_plans_and_the_next_request_knows(
 
 #[tokio::test]
 async fn where_no_plan_has_webhooks_in_the_dashboard_there_is_no_way_up() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("plans.toml");
-    std::fs::write(&file, "[only]\nwebhooks_in_dashboard = false\n").unwrap();
-    let path = file.display().to_string();
-    let fixture = Fixture::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
+    let (fixture, _plans) =
+        Fixture::with_plans("[only]\nwebhooks_in_dashboard = false\n", |options| options).await;
     let account = fixture.seed.account("only").await;
     let (_, session) = fixture.member(&account, Role::Owner).await;
     let reply = session.get("/api/v1/webhooks").await;

@@ -52,6 +52,21 @@ impl<B: AdminBinary> AdminFixture<B> {
         Self::on(Redis::start(), options).await
     }
 
+    /// Starts a server with these plans, which are in the file, and with these changes of its settings.
+    ///
+    /// # Panics
+    /// If the file cannot be written.
+    pub async fn with_plans(
+        plans: &str,
+        options: impl FnOnce(AdminOptions) -> AdminOptions,
+    ) -> (Self, tempfile::NamedTempFile) {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(&file, plans).expect("the plans");
+        let path = file.path().display().to_string();
+        let fixture = Self::start_with(|own| options(own.env("TOLLGATE_PLANS__FILE", path))).await;
+        (fixture, file)
+    }
+
     /// Starts a server on the store of `redis`, with these changes of its settings.
     pub async fn on(redis: Redis, options: impl FnOnce(AdminOptions) -> AdminOptions) -> Self {
         Self {

@@ -4,6 +4,7 @@ use crate::document;
 use crate::reply::Reply;
 use bytes::Bytes;
 use serde_json::{Value, json};
+use std::net::IpAddr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -88,6 +89,18 @@ impl Caller {
     pub fn with_client(mut self, client: reqwest::Client) -> Self {
         self.client = client;
         self
+    }
+
+    /// The same caller, whose connections come from this address of the machine.
+    ///
+    /// # Panics
+    /// If it is no address.
+    #[must_use]
+    pub fn at_address(self, address: &str) -> Self {
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .local_address(address.parse::<IpAddr>().expect("an address"));
+        self.with_client(client.build().expect("an HTTP client"))
     }
 
     /// `POST /v1/chat/completions`.
