@@ -141,6 +141,14 @@ async fn responses_do_not_reveal_whether_a_user_exists() {
             "role",
         ),
         (json!({ "email": ["a@example.com"], "password": "x" }), "email"),
+        (
+            json!({ "email": "a@example.com", "password": "x", "totp": "0".repeat(65) }),
+            "totp must have at most 64 bytes.",
+        ),
+        (
+            json!({ "email": "a@example.com", "password": "x", "account": "a".repeat(65) }),
+            "account must have at most 64 bytes.",
+        ),
     ] {
         let sentence = problem(&fixture.admin.login(&bad).await, 400, "VALIDATION");
         assert!(sentence.contains(named), "{sentence}");

@@ -253,7 +253,9 @@ pub(super) fn log_failed_cleanup(done: Result<(), Problem>) {
 fn given_account(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     let account = body.string("account")?.value();
     if account.as_ref().is_some_and(|text| text.len() > ACCOUNT_MAX) {
-        return Err(Problem::validation("account is too long."));
+        return Err(Problem::validation(format!(
+            "account must have at most {ACCOUNT_MAX} bytes."
+        )));
     }
     Ok(account)
 }

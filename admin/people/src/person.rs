@@ -298,7 +298,9 @@ pub(super) fn new_password(body: &Fields<'_>, name: &str) -> Result<SecretString
 pub(super) fn given_code(body: &Fields<'_>, name: &str) -> Result<Option<String>, Problem> {
     let code = body.string(name)?.value();
     if code.as_ref().is_some_and(|code| code.len() > CODE_MAX) {
-        return Err(Problem::validation(format!("{name} is too long.")));
+        return Err(Problem::validation(format!(
+            "{name} must have at most {CODE_MAX} bytes."
+        )));
     }
     Ok(code.map(|code| code.trim().to_owned()))
 }
