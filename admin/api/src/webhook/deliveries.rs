@@ -56,8 +56,8 @@ struct AttemptView<'a> {
     response_code: Option<u16>,
     #[schema(example = json!(null))]
     error: Option<&'a str>,
-    /// The first bytes of the answer's body, at most 256, as one printable line. Only the last attempt of a delivery has
-    /// them, unless the answer had no body.
+    /// The first bytes of the answer's body, at most 256, as one printable line. Absent without a body, and for all
+    /// attempts but the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false, example = "internal error")]
     response_excerpt: Option<&'a str>,
