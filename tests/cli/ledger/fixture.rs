@@ -26,6 +26,10 @@ pub const COST: u64 = 1_000_000_001;
 /// Initial balance of each wallet, in USD.
 const START: &str = "100";
 
+/// Longer than any test, in ms: by then the server's worker signs checkpoints, and claims the store for its archive.
+/// That of the command line is another one.
+const NO_CHECKPOINT_MS: &str = "3600000";
+
 /// An account, and callers of its two modes.
 pub struct Tenant {
     pub account: SeedAccount,
@@ -65,10 +69,9 @@ impl Fixture {
         let store = redis.store();
         let seed = Seed::new(&store).await;
         let cli = cli(&redis);
-        let admin = Admin::start(AdminOptions::new(
-            env!("CARGO_BIN_EXE_tollgate-admin"),
-            redis.url(),
-        ));
+        let options = AdminOptions::new(env!("CARGO_BIN_EXE_tollgate-admin"), redis.url())
+            .env("TOLLGATE_AUDIT__CHECKPOINT_EVERY_MS", NO_CHECKPOINT_MS);
+        let admin = Admin::start(options);
         let tenants = [
             Tenant::build(&seed, &cli, &admin).await,
             Tenant::build(&seed, &cli, &admin).await,
