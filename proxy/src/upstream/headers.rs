@@ -151,6 +151,23 @@ const ABOUT_THE_HOST: [&str; 6] = [
     "strict-transport-security",
 ];
 
+/// Response headers by which a server steers the proxies in front of it. They trust the edge, not the provider: nginx
+/// sends the caller another of its own pages or files in place of the answer, which H2O, lighttpd and Apache can be set
+/// to do, too, and Envoy takes the edge out of service.
+const FOR_PROXIES_IN_FRONT: [&str; 11] = [
+    "x-accel-redirect",
+    "x-accel-expires",
+    "x-accel-limit-rate",
+    "x-accel-charset",
+    "x-sendfile",
+    "x-lighttpd-send-file",
+    "x-reproxy-url",
+    "x-envoy-immediate-health-check-fail",
+    "x-envoy-degraded",
+    "x-envoy-overloaded",
+    "x-envoy-ratelimited",
+];
+
 /// Returns the length of the names and values of a head, in bytes.
 pub fn head_length(headers: &HeaderMap) -> usize {
     let lines = headers
@@ -166,6 +183,7 @@ pub fn clean_response(headers: &mut HeaderMap) {
         let name = name.as_str();
         HOP_BY_HOP.contains(&name)
             || ABOUT_THE_HOST.contains(&name)
+            || FOR_PROXIES_IN_FRONT.contains(&name)
             || name.starts_with("x-service-")
             || nominated.iter().any(|nominated| nominated == name)
     };
