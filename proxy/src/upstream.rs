@@ -20,6 +20,7 @@ pub mod sent_body;
 pub mod sent_key;
 pub mod stream;
 pub mod target;
+pub mod turn;
 pub mod usage;
 pub mod whole_answer;
 

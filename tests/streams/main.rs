@@ -20,6 +20,7 @@ mod disconnects;
 mod endpoints;
 mod ends;
 mod fixture;
+mod greedy;
 mod growth;
 mod passing;
 mod slow;

@@ -6,6 +6,7 @@ use super::header_lines::AuthorizedHeaders;
 use super::headers::head_length;
 use super::open::OpenExchange;
 use super::stream::AnswerStream;
+use super::turn::ReadingTurn;
 use super::whole_answer::ReceivedAnswer;
 use bytes::{Bytes, BytesMut};
 use http::header::TRANSFER_ENCODING;
@@ -114,13 +115,14 @@ impl Upstream {
     ) -> Result<Bytes, UpstreamFailure> {
         let mut first_piece = Bytes::new();
         let mut buffer = BytesMut::new();
-        let mut length = 0_usize;
+        let (mut length, mut turn) = (0_usize, ReadingTurn::default());
         while let Some(piece) = session
             .read_body_bytes()
             .await
             .map_err(|error| self.target.destination.lost(BreakOff::Body, &error))?
         {
             length += piece.len();
+            turn.count(piece.len()).await;
             if length > self.max_response_bytes {
                 return Err(bad_answer("its answer is too long"));
             }
@@ -192,4 +194,38 @@ fn content_length(headers: &HeaderMap) -> Option<usize> {
         .ok()?
         .parse()
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::upstream;
+    use tokio::io::AsyncWriteExt as _;
+
+    /// All of the answer is there, so nothing but its reader makes the other tasks of its thread wait.
+    #[tokio::test]
+    async fn other_calls_get_their_turn_while_an_answer_of_short_chunks_is_read() {
+        const LENGTH: usize = 10_000;
+        let answer = [
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            &"1\r\nx\r\n".repeat(LENGTH),
+            "0\r\n\r\n",
+        ]
+        .concat();
+        let (here, mut provider) = tokio::io::duplex(answer.len());
+        provider.write_all(answer.as_bytes()).await.unwrap();
+        let mut session = HttpSession::new(Box::new(here));
+        session.read_response().await.unwrap();
+        let (upstream, headers) = (upstream(), HeaderMap::new());
+        let mut reading = pin!(upstream.read_body(&mut session, &headers));
+        let mut turns = 0;
+        let body = loop {
+            match futures::poll!(&mut reading) {
+                std::task::Poll::Ready(body) => break body.unwrap(),
+                std::task::Poll::Pending => turns += 1,
+            }
+        };
+        assert_eq!(body.len(), LENGTH);
+        assert!(turns > 20, "{turns}");
+    }
 }

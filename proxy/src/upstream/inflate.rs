@@ -41,27 +41,24 @@ impl Inflater {
         self.compressed = compressed;
     }
 
-    /// Decodes the next bytes; `None` if more compressed bytes are needed.
+    /// Decodes some of the compressed bytes; `None` if there are none. The result is empty if these decode to nothing: a
+    /// provider can send any number of empty blocks, and the caller must be able to pause between them.
     ///
     /// # Errors
     /// [`UpstreamFailure::Unreachable`] if the bytes are not in this encoding.
     pub(super) fn next(&mut self) -> Result<Option<Bytes>, UpstreamFailure> {
-        while !self.compressed.is_empty() {
-            let some = &self.compressed[..self.compressed.len().min(DECODED_AT_ONCE)];
-            let decoded = match &mut self.decoder {
-                Decoder::Gzip(decoder) => decode(decoder, some).map(|()| std::mem::take(decoder.get_mut())),
-                Decoder::Deflate(decoder) => {
-                    decode(decoder, some).map(|()| std::mem::take(decoder.get_mut()))
-                }
-            };
-            let broken = UpstreamFailure::Unreachable(BreakOff::BadAnswer("its encoding is broken"));
-            let decoded = decoded.map_err(|_error| broken)?;
-            self.compressed.advance(some.len());
-            if !decoded.is_empty() {
-                return Ok(Some(decoded.into()));
-            }
+        if self.compressed.is_empty() {
+            return Ok(None);
         }
-        Ok(None)
+        let some = &self.compressed[..self.compressed.len().min(DECODED_AT_ONCE)];
+        let decoded = match &mut self.decoder {
+            Decoder::Gzip(decoder) => decode(decoder, some).map(|()| std::mem::take(decoder.get_mut())),
+            Decoder::Deflate(decoder) => decode(decoder, some).map(|()| std::mem::take(decoder.get_mut())),
+        };
+        let broken = UpstreamFailure::Unreachable(BreakOff::BadAnswer("its encoding is broken"));
+        let decoded = decoded.map_err(|_error| broken)?;
+        self.compressed.advance(some.len());
+        Ok(Some(decoded.into()))
     }
 }
 
@@ -116,6 +113,23 @@ mod tests {
         zlib.write_all(&vec![0; 10 << 20]).unwrap();
         let bomb = zlib.finish().unwrap();
         assert_eq!(all("deflate", &[&bomb]).unwrap().len(), 10 << 20);
+    }
+
+    /// The caller can pause between pieces that decode to nothing.
+    #[test]
+    fn empty_blocks_come_in_pieces_too() {
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
+        zlib.write_all(b"data: 1\n\n").unwrap();
+        zlib.flush().unwrap();
+        let empty_blocks = [0, 0, 0, 0xff, 0xff].repeat(1000);
+        let mut inflater = Inflater::new(Encoding::Deflate).unwrap();
+        inflater.push([zlib.get_ref().as_slice(), &empty_blocks].concat().into());
+        let mut pieces = Vec::new();
+        while let Some(piece) = inflater.next().unwrap() {
+            pieces.push(piece);
+        }
+        assert_eq!(pieces.concat(), b"data: 1\n\n");
+        assert!(pieces.len() >= empty_blocks.len() / DECODED_AT_ONCE);
     }
 
     #[test]

@@ -62,8 +62,8 @@ impl AnswerStream {
         }
     }
 
-    /// Reads the next piece, at most 64 KiB; `None` at the end. Must not be called again after an error, or after its
-    /// future was dropped.
+    /// Reads the next piece, at most 64 KiB; `None` at the end. A piece is empty if the provider's bytes decode to
+    /// nothing. Must not be called again after an error, or after its future was dropped.
     ///
     /// # Errors
     /// [`UpstreamFailure::Unreachable`]: the provider broke off, or its encoding is broken.

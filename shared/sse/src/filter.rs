@@ -41,8 +41,9 @@ pub struct StreamFilter {
     held: Vec<u8>,
     /// True if the current event is longer than [`HELD_MAX`], so that its start has passed.
     is_long: bool,
-    /// Set once the last event arrived: its bytes and those after it wait for [`StreamFilter::release`].
-    end: Option<Vec<Bytes>>,
+    /// Set once the last event arrived: its bytes and those after it wait for [`StreamFilter::release`]. They are copied:
+    /// many short pieces would take far more memory than their bytes.
+    end: Option<Vec<u8>>,
     released: bool,
     /// The last event that ended did not pass.
     dropped: bool,
@@ -189,8 +190,9 @@ impl StreamFilter {
 
     /// Returns whether no more bytes can be held after the last event.
     pub fn is_full(&self) -> bool {
-        let held = self.end.iter().flatten().map(Bytes::len).sum::<usize>();
-        held > HELD_BEHIND_END_MAX
+        self.end
+            .as_ref()
+            .is_some_and(|held| held.len() > HELD_BEHIND_END_MAX)
     }
 
     /// Reads the next piece, and appends the bytes that may pass to `out`.
@@ -221,10 +223,11 @@ impl StreamFilter {
         }
     }
 
-    /// Returns the bytes that waited for the settlement. Later bytes do not wait.
+    /// Returns the bytes that waited for the settlement, at most one piece. Later bytes do not wait.
     pub fn release(&mut self) -> Vec<Bytes> {
         self.released = true;
-        self.end.take().unwrap_or_default()
+        let held = self.end.take().filter(|held| !held.is_empty());
+        held.map(Bytes::from).into_iter().collect()
     }
 
     /// Takes the usage of an event that ended. It is read no earlier, so that where pieces end changes nothing.
@@ -253,8 +256,10 @@ impl StreamFilter {
     }
 
     fn pass(&mut self, bytes: Bytes, out: &mut Vec<Bytes>) {
-        if !bytes.is_empty() {
-            self.end.as_mut().unwrap_or(out).push(bytes);
+        match &mut self.end {
+            Some(held) => held.extend_from_slice(&bytes),
+            None if !bytes.is_empty() => out.push(bytes),
+            None => {}
         }
     }
 

@@ -5,12 +5,12 @@
 use super::end::StreamEnd;
 use crate::call::handoff::PieceSender;
 use crate::upstream::AnswerStream;
+use crate::upstream::turn::{ReadingTurn, cost_of};
 use bytes::Bytes;
 use http::StatusCode;
 use sse::StreamFilter;
 use std::pin::{Pin, pin};
 use std::time::Duration;
-use tokio::task::yield_now;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 /// Maximum bytes read of a stream after its caller disconnected.
@@ -20,9 +20,10 @@ const USAGE_AFTER_END: Duration = Duration::from_secs(2);
 /// Time, and number of bytes, for which to read on after the last event. A provider should end the body at once.
 const TAIL: Duration = Duration::from_secs(2);
 const TAIL_BYTES_MAX: usize = 64 << 10;
-/// Bytes of a stream that are read before other streams get their turn. A provider that never pauses, or whose
-/// compressed bytes become very many, would otherwise keep a worker thread to itself.
-const BYTES_PER_TURN: usize = 64 << 10;
+/// Bytes that are still read after a deadline, as [`cost_of`] counts them, if they are there: the caller may have been
+/// the slow one, and the usage may be among them. Without this bound a provider that always has more to send would let
+/// no deadline end its stream.
+const OVERDUE_BYTES_MAX: usize = 64 << 10;
 
 /// Deadlines of a stream whose head was received, and its longest text.
 #[derive(Debug, Clone, Copy)]
@@ -61,8 +62,9 @@ pub struct StreamReader {
     limits: StreamLimits,
     /// Start of the current wait for the provider.
     waiting_since: Instant,
-    /// Bytes read since other streams had their turn.
-    bytes_of_turn: usize,
+    turn: ReadingTurn,
+    /// Bytes read after a deadline.
+    overdue_bytes: usize,
     /// Arrival of the last event.
     last_event_at: Option<Instant>,
     draining: Option<Draining>,
@@ -88,7 +90,8 @@ impl StreamReader {
             sender,
             limits,
             waiting_since: now,
-            bytes_of_turn: 0,
+            turn: ReadingTurn::default(),
+            overdue_bytes: 0,
             last_event_at: None,
             draining: None,
             is_between_events: true,
@@ -123,14 +126,18 @@ impl StreamReader {
             self.wait_for_caller().await?;
         }
         self.waiting_since = Instant::now();
+        let (until, end) = self.deadline();
+        let is_overdue = until <= self.waiting_since;
+        if is_overdue && self.overdue_bytes >= OVERDUE_BYTES_MAX {
+            return Err(self.or_caller_gone(end));
+        }
         let mut out = Vec::new();
         match self.read_piece().await {
             Ok(Some(piece)) => {
                 self.filter.push(&piece, &mut out);
-                self.bytes_of_turn += piece.len();
-                if self.bytes_of_turn >= BYTES_PER_TURN {
-                    self.bytes_of_turn = 0;
-                    yield_now().await;
+                self.turn.count(piece.len()).await;
+                if is_overdue {
+                    self.overdue_bytes += cost_of(piece.len());
                 }
                 if let Some(draining) = &mut self.draining {
                     draining.bytes_left = draining.bytes_left.saturating_sub(piece.len());
@@ -323,9 +330,9 @@ async fn pass_tail(
         let Ok(Ok(piece)) = read else { return };
         let mut out = Vec::new();
         match &piece {
-            Some(piece) if piece.len() > left => return,
+            Some(piece) if cost_of(piece.len()) > left => return,
             Some(piece) => {
-                left -= piece.len();
+                left -= cost_of(piece.len());
                 filter.push(piece, &mut out);
             }
             None => filter.close(&mut out),

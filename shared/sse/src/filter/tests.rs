@@ -173,6 +173,25 @@ fn bytes_held_after_the_last_event_are_bounded() {
     assert!(filter.is_full());
 }
 
+/// A provider can send each byte by itself: what is held of them must neither take more memory than their bytes, nor be
+/// counted anew for each of them.
+#[test]
+fn short_pieces_after_the_last_event_are_held_as_one() {
+    let mut filter = filter(Format::Chat, true);
+    let mut out = Vec::new();
+    filter.push(&Bytes::from(DONE), &mut out);
+    let mut number = 0;
+    while !filter.is_full() {
+        filter.push(&Bytes::from_static(b"\n"), &mut out);
+        number += 1;
+    }
+    assert_eq!(DONE.len() + number, HELD_BEHIND_END_MAX + 1);
+    let released = filter.release();
+    assert_eq!(released.len(), 1, "of {number} pieces");
+    assert_eq!(released[0].len(), HELD_BEHIND_END_MAX + 1);
+    assert!(out.is_empty());
+}
+
 #[test]
 fn errors_are_redacted_whole() {
     for cut in 1..ERROR.len() {
