@@ -1,5 +1,6 @@
 //! Providers that never pause, and whose bytes take time but hold nothing for the caller: their answers end by the
-//! documented bounds, and calls of others do not wait for them.
+//! documented bounds, and calls of others are served meanwhile. How long these wait is bounded by the turns at reading,
+//! which unit tests count.
 
 use crate::fixture::{Actor, Fixture, HELD, SOON, body, chunk, open_cap};
 use flate2::Compression;
@@ -18,9 +19,6 @@ use tokio::task::AbortHandle;
 const BLOCK: usize = 64 << 10;
 /// `proxy.stream_total_ms`
 const TOTAL: Duration = Duration::from_secs(3);
-/// Longest time that a call of another account takes meanwhile, on a busy machine and an edge with one thread. Without
-/// turns it is several seconds.
-const WAIT_MAX: Duration = Duration::from_millis(1500);
 /// `upstream.max_response_bytes`
 const RESPONSE_MAX: usize = 2 << 20;
 
@@ -111,25 +109,19 @@ impl Attacked {
         }
     }
 
-    /// Waits for `answer` while calls of the other account are made. Returns it, and how long the slowest took.
-    async fn meanwhile<T: Send + 'static>(
-        &self,
-        answer: impl Future<Output = T> + Send + 'static,
-    ) -> (T, Duration) {
+    /// Waits for `answer` while calls of the other account are made, which the same thread of the edge serves.
+    async fn meanwhile<T: Send + 'static>(&self, answer: impl Future<Output = T> + Send + 'static) -> T {
         let (answer, began) = (tokio::spawn(answer), Instant::now());
-        let mut slowest = Duration::ZERO;
         while !answer.is_finished() {
-            let asked = Instant::now();
             let reply = self.other.caller.chat(plain(json!({ "model": "plain" }))).await;
             assert_eq!(reply.status, 200, "{reply:?}");
-            slowest = slowest.max(asked.elapsed());
             assert!(began.elapsed() < SOON, "the answer does not end");
         }
-        (answer.await.expect("an answer"), slowest)
+        answer.await.expect("an answer")
     }
 
     /// Streams a call to its end. Returns the events.
-    async fn stream(&self) -> (String, Duration) {
+    async fn stream(&self) -> String {
         let mut stream = self.fixture.open(&self.actor, json!({})).await;
         assert_eq!(stream.status(), 200, "{}", stream.head);
         self.meanwhile(async move { stream.rest().await.to_owned() })
@@ -160,10 +152,9 @@ async fn compressed_bytes_of_nothing_end_with_the_deadline() {
         let headers = format!("{EVENTS}Content-Encoding: {coding}\r\n");
         let provider = Provider::start([head(&headers), first].concat(), &nothing).await;
         let attacked = Attacked::by(provider).await;
-        let (events, slowest) = attacked.stream().await;
+        let events = attacked.stream().await;
         assert!(events.starts_with(&chunk("one")), "{coding}: {events}");
         assert!(events.contains("upstream_timeout"), "{coding}: {events}");
-        assert!(slowest < WAIT_MAX, "{coding}: another call took {slowest:?}");
         assert_eq!(attacked.actor.settled().await, HELD);
     }
 }
@@ -175,9 +166,8 @@ async fn bytes_one_by_one_after_the_last_event_hold_up_nobody() {
     let headers = format!("{EVENTS}Transfer-Encoding: chunked\r\n");
     let provider = Provider::start([head(&headers), begin.into()].concat(), b"1\r\n\n\r\n").await;
     let attacked = Attacked::by(provider).await;
-    let (passed, slowest) = attacked.stream().await;
+    let passed = attacked.stream().await;
     assert!(passed.starts_with(&events), "{passed}");
-    assert!(slowest < WAIT_MAX, "another call took {slowest:?}");
     assert_eq!(attacked.actor.settled().await, HELD);
 }
 
@@ -188,8 +178,7 @@ async fn a_whole_answer_of_one_byte_after_the_other_holds_up_nobody() {
     let attacked = Attacked::by(provider).await;
     let caller = attacked.actor.caller.clone();
     let call = async move { caller.chat(plain(json!({}))).await };
-    let (reply, slowest) = attacked.meanwhile(call).await;
+    let reply = attacked.meanwhile(call).await;
     assert_eq!(reply.status, 502, "{reply:?}");
-    assert!(slowest < WAIT_MAX, "another call took {slowest:?}");
     assert_eq!(attacked.actor.settled().await, HELD);
 }
