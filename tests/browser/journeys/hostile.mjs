@@ -40,6 +40,14 @@ await play(async (journey) => {
       assert.deepEqual(links.filter((link) => !link.startsWith(new URL(ada.page.url()).origin)), []);
     }
   });
+  await journey.step('what the caller gave with a spend is shown as it is stored', async () => {
+    const metadata = { payee: `shop\u202e${RIGHT_TO_LEFT}`, rate: 0.5, order: '0.5' };
+    const { intent_id: id } = await api(acme.liveKey)('POST', '/spend', { agent: made.reader.id, amount: 4.5, metadata });
+    await ada.open(`/intents/${id}`);
+    await ada.sees('"rate": 0.5');
+    await ada.sees('"order": "0.5"');
+    await ada.sees(`"payee": "shop\\u202e${RIGHT_TO_LEFT}"`);
+  });
   for (const path of ADDRESSES) {
     await journey.step(`a hostile address: ${path}`, async () => {
       for (const status of [400, 404]) ada.allow(status, /^\/api\/v1\//);

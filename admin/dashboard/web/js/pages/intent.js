@@ -2,8 +2,9 @@
  * One intent: the request, the decision, its chained timeline, and its outcome.
  */
 import { html, useState } from '../html.js';
-import { get, seg } from '../api.js';
+import { get, seg, sourceOf } from '../api.js';
 import { download } from '../download.js';
+import { part } from '../json.js';
 import { useLoad } from '../load.js';
 import { useNamesOf } from '../names.js';
 import { usd } from '../money.js';
@@ -25,13 +26,20 @@ const back = () => ({ to: href('/intents'), label: 'Intents' });
 
 export default function Intent({ params }) {
   const { id } = params;
-  const load = useLoad((signal) => get(`/intents/${seg(id)}`, {}, { signal }), [id]);
+  const load = useLoad((signal) => read(id, signal), [id]);
   if (load.error && !load.data) return html`<div><${PageHead} title="Intent" back=${back()} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
   if (!load.data) return html`<div><${PageHead} title="Intent" back=${back()} /><${Skeleton} label="Loading the intent" /></div>`;
-  return html`<${Body} intent=${load.data.intent} load=${load} />`;
+  return html`<${Body} intent=${load.data.intent} metadata=${load.data.metadata} load=${load} />`;
 }
 
-function Body({ intent, load }) {
+/** The intent, and its metadata as they were sent. */
+async function read(id, signal) {
+  const answer = await get(`/intents/${seg(id)}`, {}, { signal });
+  const metadata = answer.intent.metadata && part(sourceOf(answer), ['intent', 'metadata']);
+  return { intent: answer.intent, metadata };
+}
+
+function Body({ intent, metadata, load }) {
   const [deciding, setDeciding] = useState(null);
   const waits = intent.state === 'pending_approval';
   const exports = ['json', 'csv'].map((format) => html`<${ActionButton} key=${format} run=${() => keep(intent, format)}>Export ${format.toUpperCase()}<//>`);
@@ -43,7 +51,7 @@ function Body({ intent, load }) {
     ${intent.blocked_reason && html`<p class="alert alert-error lead-text" dir="auto">${intent.blocked_reason}</p>`}
     ${waits && html`<${Waiting} decide=${setDeciding} />`}
     <div class="grid">
-      <${Section} title="About"><${Asked} intent=${intent} rows=${facts(intent)} /><//>
+      <${Section} title="About"><${Asked} intent=${intent} metadata=${metadata} rows=${facts(intent)} /><//>
       <${Section} title="What came of it"><${Downstream} intent=${intent} /><//>
     </div>
     <${Timeline} intent=${intent} />

@@ -3,6 +3,7 @@
  */
 import { html } from '../../html.js';
 import { get } from '../../api.js';
+import { pretty } from '../../json.js';
 import { useLoad } from '../../load.js';
 import { useNamesOf } from '../../names.js';
 import { href } from '../../router.js';
@@ -28,26 +29,26 @@ async function find(intent, signal) {
 }
 
 /**
- * @param {{intent: object, rows: Array}} props `rows` are the facts of the document, shown even if the trail has no
- *   entry
+ * @param {{intent: object, metadata: ?string, rows: Array}} props `metadata` are the intent's as JSON text; `rows` are
+ *   the facts of the document, shown even if the trail has no entry
  */
-export function Asked({ intent, rows }) {
+export function Asked({ intent, metadata, rows }) {
   const load = useLoad((signal) => find(intent, signal), [intent.intent_id]);
   const entry = load.data?.entry ?? null;
   const names = useNamesOf([entry?.actor ?? null, intent.agentId, intent.allowed_by]);
-  const known = [...about(intent, names), ...rows];
+  const known = [...about(intent, metadata, names), ...rows];
   if (load.error) return html`<${Facts} rows=${known} /><${Failed} error=${load.error} retry=${load.reload} />`;
   if (!load.data) return html`<${Facts} rows=${known} /><${Skeleton} rows=${2} label="Loading who asked" />`;
   return html`<${Facts} rows=${[...known, ...requestFacts(entry, names)]} />`;
 }
 
-function about({ kind, state, agentId, recipient, description, metadata, allowed_by: allowedBy }, names) {
+function about({ kind, state, agentId, recipient, description, allowed_by: allowedBy }, metadata, names) {
   const party = PARTIES[kind] && (state === 'blocked' ? 'Party' : PARTIES[kind]);
   return [
     [party ?? 'Paid by', agentId ? html`<${AgentLink} id=${agentId} name=${names.of(agentId)?.name} />` : 'the account wallet'],
     recipient && ['Recipient', html`<bdi>${recipient}</bdi>`],
     description && [kind === 'spend' ? 'Description' : 'Reason', html`<bdi class="prewrap">${description}</bdi>`],
-    metadata && ['Metadata', html`<bdi class="prewrap">${JSON.stringify(metadata, null, 2)}</bdi>`],
+    metadata && ['Metadata', html`<bdi class="prewrap">${pretty(metadata)}</bdi>`],
     allowedBy && ['Allowed by', html`<${By} id=${allowedBy} names=${names} />`],
   ];
 }
