@@ -151,22 +151,33 @@ const ABOUT_THE_HOST: [&str; 6] = [
     "strict-transport-security",
 ];
 
-/// Response headers by which a server steers the proxies in front of it. They trust the edge, not the provider: nginx
-/// sends the caller another of its own pages or files in place of the answer, which H2O, lighttpd and Apache can be set
-/// to do, too, and Envoy takes the edge out of service.
-const FOR_PROXIES_IN_FRONT: [&str; 11] = [
-    "x-accel-redirect",
-    "x-accel-expires",
-    "x-accel-limit-rate",
-    "x-accel-charset",
-    "x-sendfile",
-    "x-lighttpd-send-file",
-    "x-reproxy-url",
-    "x-envoy-immediate-health-check-fail",
+/// Response headers by which a server steers the proxies in front of it. They trust the edge, not the provider: Envoy
+/// takes the edge out of service, and others execute what the body includes.
+const FOR_PROXIES_IN_FRONT: [&str; 5] = [
+    "surrogate-control",
     "x-envoy-degraded",
+    "x-envoy-immediate-health-check-fail",
     "x-envoy-overloaded",
     "x-envoy-ratelimited",
 ];
+/// Beginnings of further ones: nginx sends the caller another of its own pages or files in place of the answer, and so
+/// do other servers.
+const FOR_PROXIES_IN_FRONT_PREFIXES: [&str; 5] = [
+    "x-accel-",
+    "x-sendfile",
+    "x-lighttpd-",
+    "x-litespeed-",
+    "x-reproxy-",
+];
+/// The exception, with which providers of streams ask not to be buffered.
+const X_ACCEL_BUFFERING: &str = "x-accel-buffering";
+
+/// Returns whether a response header steers proxies in front of the edge.
+fn steers_proxies(name: &str) -> bool {
+    let begins = |prefix: &&str| name.starts_with(*prefix);
+    FOR_PROXIES_IN_FRONT.contains(&name)
+        || name != X_ACCEL_BUFFERING && FOR_PROXIES_IN_FRONT_PREFIXES.iter().any(begins)
+}
 
 /// Returns the length of the names and values of a head, in bytes.
 pub fn head_length(headers: &HeaderMap) -> usize {
@@ -183,7 +194,7 @@ pub fn clean_response(headers: &mut HeaderMap) {
         let name = name.as_str();
         HOP_BY_HOP.contains(&name)
             || ABOUT_THE_HOST.contains(&name)
-            || FOR_PROXIES_IN_FRONT.contains(&name)
+            || steers_proxies(name)
             || name.starts_with("x-service-")
             || nominated.iter().any(|nominated| nominated == name)
     };

@@ -41,8 +41,8 @@ impl Inflater {
         self.compressed = compressed;
     }
 
-    /// Decodes some of the compressed bytes; `None` if there are none. The result is empty if these decode to nothing: a
-    /// provider can send any number of empty blocks, and the caller must be able to pause between them.
+    /// Decodes some of the compressed bytes; `None` if there are none. The result is empty if these decode to nothing:
+    /// a provider can send any number of empty blocks, and the caller must be able to pause between them.
     ///
     /// # Errors
     /// [`UpstreamFailure::Unreachable`] if the bytes are not in this encoding.

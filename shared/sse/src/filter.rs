@@ -41,8 +41,8 @@ pub struct StreamFilter {
     held: Vec<u8>,
     /// True if the current event is longer than [`HELD_MAX`], so that its start has passed.
     is_long: bool,
-    /// Set once the last event arrived: its bytes and those after it wait for [`StreamFilter::release`]. They are copied:
-    /// many short pieces would take far more memory than their bytes.
+    /// Set once the last event arrived: its bytes and those after it wait for [`StreamFilter::release`]. They are
+    /// copied: many short pieces would take far more memory than their bytes.
     end: Option<Vec<u8>>,
     released: bool,
     /// The last event that ended did not pass.
