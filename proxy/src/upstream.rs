@@ -13,6 +13,7 @@ pub mod identity;
 mod idle;
 mod inflate;
 mod open;
+pub mod reading_turn;
 pub mod redact;
 pub mod registry;
 mod send;
@@ -20,7 +21,6 @@ pub mod sent_body;
 pub mod sent_key;
 pub mod stream;
 pub mod target;
-pub mod turn;
 pub mod usage;
 pub mod whole_answer;
 

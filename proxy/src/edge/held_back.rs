@@ -99,7 +99,7 @@ impl HeldBack {
                 (_, b'\n') => InHead::BehindLf,
                 (InHead::BehindLf, b'\r') => InHead::BehindLfCr,
                 _ => {
-                    at += memchr(b'\n', &bytes[at..]).unwrap_or(bytes.len() - at);
+                    at += memchr(b'\n', &bytes[at..]).unwrap_or(bytes.len());
                     InHead::InLine
                 }
             };

@@ -151,32 +151,34 @@ const ABOUT_THE_HOST: [&str; 6] = [
     "strict-transport-security",
 ];
 
-/// Response headers by which a server steers the proxies in front of it. They trust the edge, not the provider: Envoy
-/// takes the edge out of service, and others execute what the body includes.
-const FOR_PROXIES_IN_FRONT: [&str; 5] = [
-    "surrogate-control",
-    "x-envoy-degraded",
-    "x-envoy-immediate-health-check-fail",
-    "x-envoy-overloaded",
-    "x-envoy-ratelimited",
-];
-/// Beginnings of further ones: nginx sends the caller another of its own pages or files in place of the answer, and so
-/// do other servers.
-const FOR_PROXIES_IN_FRONT_PREFIXES: [&str; 5] = [
-    "x-accel-",
-    "x-sendfile",
-    "x-lighttpd-",
-    "x-litespeed-",
-    "x-reproxy-",
+/// Beginnings, behind `x-`, of response headers by which a server steers the proxies in front of it. They trust the edge,
+/// not the provider: nginx and others send the caller one of their own pages or files in place of the answer, and Envoy
+/// takes the edge out of service.
+const FOR_PROXIES_IN_FRONT: [&str; 9] = [
+    "accel-",
+    "envoy-degraded",
+    "envoy-immediate-health-check-fail",
+    "envoy-overloaded",
+    "envoy-ratelimited",
+    "lighttpd-",
+    "litespeed-",
+    "reproxy-",
+    "sendfile",
 ];
 /// The exception, with which providers of streams ask not to be buffered.
-const X_ACCEL_BUFFERING: &str = "x-accel-buffering";
+const ACCEL_BUFFERING: &str = "accel-buffering";
+/// Has proxies execute what the body includes.
+const SURROGATE_CONTROL: &str = "surrogate-control";
 
 /// Returns whether a response header steers proxies in front of the edge.
 fn steers_proxies(name: &str) -> bool {
-    let begins = |prefix: &&str| name.starts_with(*prefix);
-    FOR_PROXIES_IN_FRONT.contains(&name)
-        || name != X_ACCEL_BUFFERING && FOR_PROXIES_IN_FRONT_PREFIXES.iter().any(begins)
+    match name.strip_prefix("x-") {
+        Some(rest) => {
+            let begins = |prefix: &&str| rest.starts_with(*prefix);
+            rest != ACCEL_BUFFERING && FOR_PROXIES_IN_FRONT.iter().any(begins)
+        }
+        None => name == SURROGATE_CONTROL,
+    }
 }
 
 /// Returns the length of the names and values of a head, in bytes.

@@ -5,7 +5,7 @@
 use super::end::StreamEnd;
 use crate::call::handoff::PieceSender;
 use crate::upstream::AnswerStream;
-use crate::upstream::turn::{ReadingTurn, cost_of};
+use crate::upstream::reading_turn::{ReadingTurn, cost_of};
 use bytes::Bytes;
 use http::StatusCode;
 use sse::StreamFilter;
