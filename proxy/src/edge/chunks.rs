@@ -109,7 +109,7 @@ impl Chunks {
     fn digit(&mut self, digit: u8) -> Option<Part> {
         let value = char::from(digit).to_digit(16)?;
         self.digits = Some(self.digits + 1).filter(|digits| *digits <= DIGITS_MAX)?;
-        self.size = self.size << 4 | u64::from(value);
+        self.size = (self.size << 4) + u64::from(value);
         Some(Part::Size)
     }
 }

@@ -151,9 +151,9 @@ const ABOUT_THE_HOST: [&str; 6] = [
     "strict-transport-security",
 ];
 
-/// Beginnings, behind `x-`, of response headers by which a server steers the proxies in front of it. They trust the edge,
-/// not the provider: nginx and others send the caller one of their own pages or files in place of the answer, and Envoy
-/// takes the edge out of service.
+/// Beginnings, behind `x-`, of response headers by which a server steers the proxies in front of it. They trust the
+/// edge, not the provider: nginx and others send the caller one of their own pages or files in place of the answer, and
+/// Envoy takes the edge out of service.
 const FOR_PROXIES_IN_FRONT: [&str; 9] = [
     "accel-",
     "envoy-degraded",

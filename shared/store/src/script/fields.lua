@@ -1,5 +1,5 @@
--- Fragment: compares, sets and clears fields of the hash KEYS[hash]. The arguments from number `first` to `last` come in
--- threes: 'set' field value, or 'clear' field ''.
+-- Fragment: compares, sets and clears fields of the hash KEYS[hash]. The arguments from number `first` to `last` come
+-- in threes: 'set' field value, or 'clear' field ''.
 
 -- Returns whether all fields have these values already: then nothing is to be changed, and no entry is made of it.
 local function has_fields(hash, first, last)
