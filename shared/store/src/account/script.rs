@@ -2,8 +2,7 @@
 
 use crate::keys::{self, AccountKeys};
 use crate::lookup::script::note;
-use crate::script::change::{AuditEvent, Scope, unexpected_reply};
-use crate::script::replaced;
+use crate::script::change::{AuditEvent, CHANGE_ATTEMPTS, Scope, unexpected_reply};
 use crate::script::script;
 use crate::user::User;
 use crate::user::email::EmailOwner;
@@ -182,7 +181,7 @@ async fn make(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<(), St
 /// # Errors
 /// [`StoreError`], also if others keep changing the plan. Safe to retry.
 pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Result<PlanSet, StoreError> {
-    for _ in 0..replaced::ATTEMPTS {
+    for _ in 0..CHANGE_ATTEMPTS {
         let mut query = redis::cmd("HGET");
         query.arg(AccountKeys::new(id).record()).arg("plan");
         let current: Option<String> = store.command(&query).await?;

@@ -159,46 +159,50 @@ impl NewAgent<'_> {
     }
 }
 
-/// Changes fields of the wallet row. Returns false if no agent with this id has one.
-///
-/// # Errors
-/// [`StoreError`], also if others keep changing the same fields. Safe to retry.
+/// Changes fields of the wallet row. Returns false if no agent with this id has one. The entry names the replaced values,
+/// unless others change the same fields all the time.
+/// Safe to retry.
 pub async fn update(
     store: &Store,
     scope: &Scope<'_>,
     agent: &str,
     changes: &[FieldChange],
 ) -> Result<bool, StoreError> {
-    for _ in 0..replaced::ATTEMPTS {
-        if let Some(updated) = try_update(store, scope, agent, changes).await? {
+    let names = replaced::names(changes);
+    for _ in 0..replaced::COMPARED_ATTEMPTS {
+        let read = replaced::read(store, &scope.realm().agent(agent), &names).await?;
+        if let Some(updated) = try_update(store, scope, agent, changes, Some(&read)).await? {
             return Ok(updated);
         }
     }
-    Err(StoreError::unexpected("an agent that changes all the time"))
+    let updated = try_update(store, scope, agent, changes, None).await?;
+    updated.map_or_else(|| unexpected_reply(&UPDATE), Ok)
 }
 
-/// Makes one attempt; `None` if the fields were changed after they were read.
+/// Makes one attempt; `None` if the fields do not have the values `read` any more.
 async fn try_update(
     store: &Store,
     scope: &Scope<'_>,
     agent: &str,
     changes: &[FieldChange],
+    read: Option<&[FieldChange]>,
 ) -> Result<Option<bool>, StoreError> {
     let keys = UpdateKeys {
         agent: scope.realm().agent(agent),
     };
-    let read = replaced::read(store, &keys.agent, &replaced::names(changes)).await?;
     let form = |field| match field {
         "spend_limit" => ShownField::Amount("spendLimit"),
         other => ShownField::Text(other),
     };
     let mut data = shown(changes, form);
-    let previous = shown(&replaced(changes, &read), form);
-    data.insert("previous".to_owned(), previous.into());
+    if let Some(read) = read {
+        let previous = shown(&replaced(changes, read), form);
+        data.insert("previous".to_owned(), previous.into());
+    }
     let event = AuditEvent::new("agent.updated", data.into()).with_agent(agent);
     let args = UpdateArgs {
         changed: &changes.len().to_string(),
-        fields: [field_args(changes), field_args(&read)].concat(),
+        fields: [field_args(changes), field_args(read.unwrap_or_default())].concat(),
     };
     let mut reply = scope.execute(store, &UPDATE, event, keys, args).await?;
     match reply.word()?.as_str() {

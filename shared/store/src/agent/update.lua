@@ -1,7 +1,7 @@
 -- Purpose: change fields of an agent's wallet row.
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change, then as script.rs names them. `fields` are in threes, 'set' field value, or 'clear' field '': the
---   `changed` changes, then the values that the fields were read with, which the entry has as previous ones
+--   `changed` changes, then the values that the fields were read with, or none if the entry has no previous ones
 -- Returns: {'updated'} (also if the fields had these values; nothing was written then) | {'missing'} (no wallet row)
 --   | {'changed'} (the values are not those that were read; nothing changed, read again) | {'no_account'}
 -- Cost: O(fields); 10 calls and two per field

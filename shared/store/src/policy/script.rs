@@ -1,7 +1,9 @@
 //! Twins of `policy/*.lua`: set and delete policies. A change takes effect in the same step.
 
 use crate::policy::PolicyRecord;
-use crate::script::change::{AuditEvent, BUDGET, FIELDS, FieldChange, Scope, ShownField, field_args, shown};
+use crate::script::change::{
+    AuditEvent, BUDGET, FIELDS, FieldChange, Scope, ShownField, field_args, shown, unexpected_reply,
+};
 use crate::script::replaced::{self, replaced};
 use crate::script::script;
 use crate::{Store, StoreError};
@@ -38,6 +40,8 @@ script! {
 /// Maximum number of account-wide policies of an account and mode.
 pub const ACCOUNT_POLICIES_MAX: usize = 100;
 
+/// Maximum number of attempts to set a policy. Each concurrent change of the same policy can cost one.
+const SET_ATTEMPTS: usize = 64;
 /// Revision of a policy that does not exist.
 const NO_REVISION: &str = "0";
 
@@ -116,7 +120,7 @@ impl SetPolicy<'_> {
     /// [`StoreError`], also if others keep deleting the policy. Setting an agent's policy is safe to retry.
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<PolicySet, StoreError> {
         let realm = scope.realm();
-        for _ in 0..replaced::ATTEMPTS {
+        for _ in 0..SET_ATTEMPTS {
             let existing: Option<String> = match self.agent {
                 Some(agent) => {
                     let record = realm.agent(agent);
@@ -244,35 +248,34 @@ pub enum PolicyDeleted {
     Unexpected,
 }
 
-/// Deletes a policy.
-///
-/// # Errors
-/// [`StoreError`], also if others keep changing the policy. Safe to retry.
+/// Deletes a policy. The entry names what it had, unless others change it all the time.
+/// Safe to retry.
 pub async fn delete(
     store: &Store,
     scope: &Scope<'_>,
     id: &str,
     expected: &PolicyPrecondition,
 ) -> Result<PolicyDeleted, StoreError> {
-    for _ in 0..replaced::ATTEMPTS {
+    for attempt in 0..=replaced::COMPARED_ATTEMPTS {
         let before = Before::whole(store, scope, id).await?;
         if before.revision == NO_REVISION {
             return Ok(PolicyDeleted::Missing);
         }
-        if let Some(deleted) = try_delete(store, scope, id, &before, expected).await? {
+        let compares = attempt < replaced::COMPARED_ATTEMPTS;
+        if let Some(deleted) = try_delete(store, scope, (id, &before), expected, compares).await? {
             return Ok(deleted);
         }
     }
-    Err(StoreError::unexpected("a policy that changes all the time"))
+    unexpected_reply(&DELETE)
 }
 
-/// Makes one attempt; `None` if the policy was changed after it was read.
+/// Makes one attempt; `None` if the policy was changed after it was read, and the script `compares`.
 async fn try_delete(
     store: &Store,
     scope: &Scope<'_>,
-    id: &str,
-    before: &Before,
+    (id, before): (&str, &Before),
     expected: &PolicyPrecondition,
+    compares: bool,
 ) -> Result<Option<PolicyDeleted>, StoreError> {
     let agent = before.changed.iter().find(|(field, _)| *field == "agent");
     let agent = agent.and_then(|(_, agent)| agent.as_deref());
@@ -280,10 +283,13 @@ async fn try_delete(
     let args = DeleteArgs {
         policy_id: id,
         reach: reach(agent),
-        read_revision: &before.revision,
+        read_revision: if compares { &before.revision } else { "" },
         expected: &expected.word(),
     };
-    let data = json!({ "policyId": id, "previous": shown(&before.changed, form) });
+    let mut data = json!({ "policyId": id });
+    if compares {
+        data["previous"] = shown(&before.changed, form).into();
+    }
     let event = AuditEvent::new("policy.deleted", data).with_agent(agent);
     let mut reply = scope.execute(store, &DELETE, event, keys, args).await?;
     match reply.word()?.as_str() {

@@ -1,11 +1,14 @@
 //! The values that a change of fields replaces, for its audit entry. They are read before the change, and its script
-//! compares what was read, so that an entry is true also while others change the same fields.
+//! compares what was read, so that an entry is true also while others change the same fields. Where they do so all the
+//! time, the change is made in the end, and its entry does not name what it replaced.
 
 use super::change::FieldChange;
 use crate::{Store, StoreError};
 
-/// Maximum number of attempts to change fields. Each concurrent change of the same fields can cost one.
-pub(crate) const ATTEMPTS: usize = 64;
+/// Maximum number of attempts in which the script compares. Each concurrent change of the same fields can cost one.
+/// After them it does not compare: otherwise callers who change the same fields together would have each of their
+/// changes tried as often as there are callers, and some of them refused.
+pub(crate) const COMPARED_ATTEMPTS: usize = 8;
 
 /// Reads fields of a record.
 pub(crate) async fn read(
