@@ -71,6 +71,11 @@ await play(async (journey) => {
 
   await journey.step('the call of the program appears, approved or denied', async () => {
     await ada.sees(/^Waiting for a call of/);
+    // A first attempt to load its decision fails: the call still appears.
+    const decision = /\/decisions\/(?!dry-run)/;
+    const problem = { error: 'Later.', code: 'SERVICE_UNAVAILABLE' };
+    ada.expect(503, decision);
+    await ada.page.route(decision, (route) => route.fulfill({ status: 503, json: problem }), { times: 1 });
     assert.equal((await chat(key)).status, 200);
     const arrived = ada.section('The call that arrived');
     await ada.sees(/^Approved\. It was estimated at/, arrived);

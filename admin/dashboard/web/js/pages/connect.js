@@ -95,6 +95,6 @@ function Steps({ agent, model }) {
         ${blocks(use).map(({ title, text }) => html`<${Code} key=${title} label=${title} text=${text} what=${`the snippet for ${label}: ${title}`} />`)}
         ${note && html`<p class="hint">${note}</p>`}</div>` }))} />
     <//>
-    <${FirstCall} key=${model} agent=${agent} model=${model} keys=${keys} />
+    <${FirstCall} agent=${agent} model=${model} keys=${keys} />
   </div>`;
 }

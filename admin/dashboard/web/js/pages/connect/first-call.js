@@ -24,7 +24,7 @@ const POLLS_MAX = 300;
  */
 export function FirstCall({ agent, model, keys }) {
   return html`<${Section} title="3. First call">
-    <div class="stack"><${Forecast} agent=${agent} model=${model} keys=${keys} /><${Waiting} agent=${agent} /></div>
+    <div class="stack"><${Forecast} key=${model} agent=${agent} model=${model} keys=${keys} /><${Waiting} key=${agent.id} agent=${agent} /></div>
   <//>`;
 }
 
@@ -64,9 +64,13 @@ function cure(reason, agent) {
   return html`<${LinkButton} small to=${href('/agents', agent.id, tab === 'caps' ? {} : { tab })}>${label}<//>`;
 }
 
-/** Polls for a new call. `newest` is `undefined` before the first poll, then the id of the newest call, or null. */
+/**
+ * Polls for a new call. `newest` is `undefined` before the first poll, then the id of the newest call that was shown or
+ * was there before, or null. A call that is made before the first poll's end is not seen as new: only after it the page
+ * asks for one.
+ */
 function Waiting({ agent }) {
-  const [state, setState] = useState({ phase: 'waiting', call: null, message: null });
+  const [state, setState] = useState({ phase: 'waiting', isReady: false, call: null, message: null });
   const newest = useRef(undefined);
   const polls = useRef(0);
   useEffect(() => {
@@ -98,10 +102,11 @@ function Waiting({ agent }) {
   </div>`;
 }
 
-function statusText({ phase, call }, agent) {
+function statusText({ phase, isReady, call }, agent) {
   if (phase === 'stopped') return 'Stopped waiting after ten minutes.';
   const spinner = html`<span class="spinner" aria-hidden="true"></span>`;
   const name = agent.name ?? agent.id;
+  if (!isReady) return html`${spinner}<span>Looking for earlier calls of <bdi>${name}</bdi>.</span>`;
   return call
     ? html`${spinner}<span>A call of <bdi>${name}</bdi> arrived. The next one replaces it here.</span>`
     : html`${spinner}<span>Waiting for a call of <bdi>${name}</bdi>. Run the snippet: the call appears here within seconds of its end.</span>`;
@@ -113,10 +118,14 @@ async function once(agent, newest, signal, setState) {
     const { calls } = await get('/calls', { agentId: agent.id, limit: 1 }, { signal });
     const call = calls[0] ?? null;
     const isNew = newest.current !== undefined && call !== null && call.id !== newest.current;
-    newest.current = call?.id ?? null;
-    if (!isNew) return setState((old) => (old.trouble ? { ...old, trouble: null } : old));
+    if (!isNew) {
+      newest.current = call?.id ?? null;
+      return setState((old) => (old.trouble || !old.isReady ? { ...old, isReady: true, trouble: null } : old));
+    }
     const { decision } = await get(`/decisions/${seg(call.id)}`, {}, { signal });
-    return setState({ phase: 'waiting', call, message: decision.message, trouble: null });
+    // Not before: a failure must not lose the call.
+    newest.current = call.id;
+    return setState({ phase: 'waiting', isReady: true, call, message: decision.message, trouble: null });
   } catch (error) {
     return signal.aborted ? null : setState((old) => ({ ...old, trouble: error.message }));
   }
