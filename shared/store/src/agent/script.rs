@@ -159,8 +159,8 @@ impl NewAgent<'_> {
     }
 }
 
-/// Changes fields of the wallet row. Returns false if no agent with this id has one. The entry names the replaced values,
-/// unless others change the same fields all the time.
+/// Changes fields of the wallet row. Returns false if no agent with this id has one. The entry names the replaced
+/// values, unless others change the same fields all the time.
 /// Safe to retry.
 pub async fn update(
     store: &Store,
