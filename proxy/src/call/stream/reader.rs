@@ -126,13 +126,13 @@ impl StreamReader {
             self.wait_for_caller().await?;
         }
         self.waiting_since = Instant::now();
-        let (until, end) = self.deadline();
-        let is_overdue = until <= self.waiting_since;
+        let deadline = self.deadline();
+        let is_overdue = deadline.0 <= self.waiting_since;
         if is_overdue && self.overdue_bytes >= OVERDUE_BYTES_MAX {
-            return Err(self.or_caller_gone(end));
+            return Err(self.or_caller_gone(deadline.1));
         }
         let mut out = Vec::new();
-        match self.read_piece().await {
+        match self.read_piece(deadline).await {
             Ok(Some(piece)) => {
                 self.filter.push(&piece, &mut out);
                 self.turn.count(piece.len()).await;
@@ -231,9 +231,11 @@ impl StreamReader {
         self.draining = Some(Draining::within(self.limits.drain));
     }
 
-    /// Reads the next piece; `None` at the end of the body.
-    async fn read_piece(&mut self) -> Result<Option<Bytes>, StreamEnd> {
-        let (mut until, mut end) = self.deadline();
+    /// Reads the next piece, with the deadline and its end; `None` at the end of the body.
+    async fn read_piece(
+        &mut self,
+        (mut until, mut end): (Instant, StreamEnd),
+    ) -> Result<Option<Bytes>, StreamEnd> {
         if until < self.timer.deadline() {
             self.timer.as_mut().reset(until);
         }
